@@ -1,0 +1,62 @@
+"""Memory of a worker over many pages.
+
+``python -m benchmarks.soak`` from the repository's root; see README.rst.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from benchmarks import results
+from benchmarks.crawling.stage import stage
+from benchmarks.crawling.systems import OURS
+from benchmarks.report import table
+
+WARM_UP_SHARE = 0.2
+"""What of a crawl counts as warm-up."""
+ROWS = 10
+
+
+def main() -> None:
+    """Measure as the command line says."""
+    options = _options()
+    laps = max(1, options.pages // options.site)
+    with stage(options.site) as (trials, figures):
+        (noted,) = trials.crawl(OURS, laps=laps)
+    memory = [(pages, mib) for pages, mib in noted["memory"]]
+    print(table(("pages", "resident MiB"), _some(memory)), end="\n\n")
+    warm = [mib for pages, mib in memory if pages >= noted["pages"] * WARM_UP_SHARE]
+    growth = max(warm) / warm[0]
+    print(f"most after warm-up to what it was then: {growth:.3f}")
+    figures |= {
+        "pages": noted["pages"],
+        "memory": memory,
+        "warm_up_share": WARM_UP_SHARE,
+        "growth": growth,
+        "closing_seconds": noted["times"]["closed"] - noted["times"]["last"],
+    }
+    print(results.write("soak", figures, options))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="benchmarks.soak", description=__doc__)
+    results.add_options(parser)
+    parser.add_argument(
+        "--pages", type=int, help="to crawl, about (200 000; quick: 5000)"
+    )
+    parser.add_argument(
+        "--site", type=int, default=2000, help="pages that there are, under many URLs"
+    )
+    options = parser.parse_args()
+    options.pages = options.pages or (5_000 if options.quick else 200_000)
+    return options
+
+
+def _some(memory: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    step = max(1, len(memory) // ROWS)
+    return list(memory[step - 1 :: step])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Starts a site and several workers; kills some; counts what came out."""

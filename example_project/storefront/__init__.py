@@ -1,0 +1,1 @@
+"""A small shop site, served on the loopback interface for the example."""

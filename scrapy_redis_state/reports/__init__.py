@@ -1,0 +1,1 @@
+"""What the log and the stats tell of a crawl while it runs."""

@@ -1,0 +1,1 @@
+"""Requests between a spider and the crawl: bytes, score, limits, which page it is."""

@@ -1,0 +1,43 @@
+-- Entries: "<priority>;<deliveries>;<workers that handed it back>;" and the payload.
+
+local NOBODY = '-' -- in place of a worker that handed it back: a delayed suspect
+
+local HEAD = '^(-?%d+);(%d+);([^;]*);'
+
+-- priority, deliveries, handed back by, payload; nil for what is not an entry
+local function split_entry(entry)
+  local _, last, priority, deliveries, refusers = string.find(entry, HEAD)
+  -- A number that long is garbage, and no score.
+  if not last or #priority > 17 then
+    return nil
+  end
+  return priority, tonumber(deliveries), refusers, string.sub(entry, last + 1)
+end
+
+local function join_entry(priority, deliveries, refusers, payload)
+  return priority .. ';' .. deliveries .. ';' .. refusers .. ';' .. payload
+end
+
+local LAST_ID = 99999999999999 -- 14 digits: a string that size costs Redis 16 bytes
+
+-- ZPOPMAX takes the last of equal scores in byte order.
+local function id_of(sequence)
+  if crawl.order ~= 'lifo' then
+    sequence = LAST_ID - sequence
+  end
+  return string.format('%014.0f', sequence)
+end
+
+-- So many ids, in order.
+local function new_ids(count)
+  local last = redis.call('HINCRBY', K.crawl, 'sequence', count)
+  local ids = {}
+  for i = 1, count do
+    ids[i] = id_of(last - count + i)
+  end
+  return ids
+end
+
+local function new_id()
+  return new_ids(1)[1]
+end

@@ -1,0 +1,1 @@
+"""Cookies as browsers and other programs keep them, in and out."""

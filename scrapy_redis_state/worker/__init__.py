@@ -1,0 +1,1 @@
+"""The worker: outbox, prefetch buffer and exchange loop; asyncio, no Scrapy."""

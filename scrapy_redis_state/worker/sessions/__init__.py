@@ -1,0 +1,1 @@
+"""Sessions in a worker: what it knows of them, writes and renews."""

@@ -1,0 +1,1 @@
+"""A project of two spiders, for the command inside of one."""

@@ -1,0 +1,1 @@
+"""Spiders, each made for one kind of behaviour."""

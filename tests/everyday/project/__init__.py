@@ -1,0 +1,1 @@
+"""The Scrapy project of these tests; ``crawls.py`` starts its spiders."""
