@@ -19,7 +19,7 @@ from scrapy_redis_state.store.client import async_client
 from scrapy_redis_state.store.crawl_store import RedisCrawlStore
 from scrapy_redis_state.store.keys import CrawlKeys
 from scrapy_redis_state.store.messages import Ack, Operation, Store
-from scrapy_redis_state.store.scripts import pack_operations
+from scrapy_redis_state.store.wire import pack_operations
 from scrapy_redis_state.worker.lease import Lease
 from scrapy_redis_state.worker.worker import Worker, WorkerOptions
 from tests.store.crawls import Crawl, page
@@ -137,6 +137,7 @@ def test_a_request_takes_few_bytes(crawl):
     crawl.push(store)
     (id,) = crawl.place("frontier")
     assert len(crawl.entry(id)) <= BOUNDS["bytes per stored request"]
-    store = store._replace(page=id)
-    assert len(pack_operations([store])) <= BOUNDS["bytes per request sent"]
-    assert len(pack_operations([Ack(id, 1)])) <= BOUNDS["bytes per page end sent"]
+    links = [store._replace(page=id)] * 10
+    ends = [Ack(id, 1)] * 10
+    assert len(pack_operations(links).data) <= 10 * BOUNDS["bytes per request sent"]
+    assert len(pack_operations(ends).data) <= 10 * BOUNDS["bytes per page end sent"]

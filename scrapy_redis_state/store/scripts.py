@@ -11,19 +11,11 @@ from scrapy_redis_state.store.call import Call, as_text, load_script, pack, pair
 from scrapy_redis_state.store.keys import CrawlKeys
 from scrapy_redis_state.store.messages import (
     FIRST_POSITION,
-    Ack,
     Answer,
-    Bury,
-    Check,
-    Claim,
     CrawlStatus,
-    Delay,
     Difference,
     ExchangeReply,
     ExchangeRequest,
-    Fail,
-    Forget,
-    HandBack,
     JoinReply,
     JoinRequest,
     JoinStatus,
@@ -31,53 +23,11 @@ from scrapy_redis_state.store.messages import (
     Popped,
     Reaped,
     ReapReply,
-    Release,
-    Seeded,
-    SeedFailed,
     Seeding,
     Status,
-    Store,
-    StoreDead,
     Summary,
 )
-
-_KINDS: dict[type, str] = {
-    Store: "s",
-    StoreDead: "d",
-    Claim: "c",
-    Check: "k",
-    Forget: "o",
-    Ack: "a",
-    Fail: "f",
-    Release: "r",
-    Delay: "w",
-    Bury: "b",
-    HandBack: "h",
-    Seeded: "e",
-    SeedFailed: "g",
-}
-
-
-_PLAIN_STORE = Store(b"")[4:]
-_PLAIN_ACK = Ack("", 0)[2:]
-
-
-def named_operation(operation: Operation) -> tuple[Any, ...]:
-    """An operation as a script reads it: its kind, and then its fields.
-
-    The fields that only few of them use are left out of the others.
-    """
-    kind = type(operation)
-    if kind is Store and operation[4:] == _PLAIN_STORE:
-        return ("s", *operation[:4])
-    if kind is Ack and operation[2:] == _PLAIN_ACK:
-        return ("a", *operation[:2])
-    return (_KINDS[kind], *operation)
-
-
-def pack_operations(operations: Iterable[Operation]) -> bytes:
-    """Operations as a script reads them."""
-    return pack([named_operation(op) for op in operations])
+from scrapy_redis_state.store.wire import pack_operations
 
 
 def read_summary(reply: Sequence[Any]) -> Summary:
@@ -101,26 +51,6 @@ def read_summary(reply: Sequence[Any]) -> Summary:
         drained=bool(reply[12]),
         seen=reply[13],
         seen_version=reply[14],
-    )
-
-
-_ANSWERS = {answer.value: answer for answer in Answer}
-
-
-def read_answers(reply: bytes | str) -> tuple[Answer, ...]:
-    """What became of the operations of a call."""
-    return tuple(map(_ANSWERS.__getitem__, as_text(reply)))
-
-
-def _read_exchange(reply: Sequence[Any]) -> ExchangeReply:
-    status, stamp, answers, popped, reaped, summary = reply
-    return ExchangeReply(
-        Status(as_text(status)),
-        stamp,
-        read_answers(answers),
-        tuple(Popped(as_text(id), entry) for id, entry in pairs(popped)),
-        Reaped(*reaped),
-        read_summary(summary),
     )
 
 
@@ -164,6 +94,18 @@ def join(keys: CrawlKeys, request: JoinRequest) -> Call[JoinReply]:
 
 def exchange(keys: CrawlKeys, request: ExchangeRequest) -> Call[ExchangeReply]:
     """One round trip of a worker."""
+
+    def read(reply: Sequence[Any]) -> ExchangeReply:
+        status, stamp, answers, popped, reaped, summary = reply
+        return ExchangeReply(
+            Status(as_text(status)),
+            stamp,
+            operations.read_answers(answers),
+            tuple(Popped(as_text(id), entry) for id, entry in pairs(popped)),
+            Reaped(*reaped),
+            read_summary(summary),
+        )
+
     flags = (
         "b" * request.busy
         + "i" * request.idle
@@ -184,10 +126,10 @@ def exchange(keys: CrawlKeys, request: ExchangeRequest) -> Call[ExchangeReply]:
             request.epoch,
             request.want,
             flags,
-            operations,
+            operations.data,
             request.oldest_ms,
         ],
-        _read_exchange,
+        read,
     )
 
 
@@ -241,7 +183,7 @@ def push(
         return PushReply(
             as_text(status),
             current,
-            read_answers(answers),
+            packed.read_answers(answers),
             tuple(map(as_text, wrong)),
             as_text(spec),
         )
@@ -249,7 +191,7 @@ def push(
     seen = keys.of_seen_set(epoch)
     packed = pack_operations(seen.on_the_wire(operations))
     all_keys = keys.for_script(epoch) + seen.keys
-    args: list[bytes | str | int] = [epoch, new_token, packed, keys.seen_set.spec]
+    args: list[bytes | str | int] = [epoch, new_token, packed.data, keys.seen_set.spec]
     return Call(load_script("push"), all_keys, args, read)
 
 

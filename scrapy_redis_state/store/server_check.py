@@ -141,13 +141,13 @@ def wait_for_server(url: str, patience_secs: float = 10.0) -> redis.Redis:
         except Unavailable as error:
             if time.monotonic() + _PAUSE_SECS >= deadline:
                 raise Unavailable(
-                    f"redis_unavailable: {named}: {error} within {patience_secs:g} s: "
+                    f"redis_unavailable: {named}: {error} within {patience_secs:.3g} s: "
                     "start the server, or set REDIS_STATE_URL to where it is"
                     + _hint(url)
                 ) from None
             if not told:
                 logger.info(
-                    "Waiting up to %(secs)g s for the server: %(named)s: %(error)s",
+                    "Waiting up to %(secs).3g s for the server: %(named)s: %(error)s",
                     {"secs": patience_secs, "named": named, "error": error},
                 )
                 told = True

@@ -19,9 +19,9 @@ from scrapy_redis_state.store.call import Call, as_text, load_script, pack
 from scrapy_redis_state.store.cluster import ClusterClient
 from scrapy_redis_state.store.messages import Answer
 from scrapy_redis_state.store.runner import run
-from scrapy_redis_state.store.scripts import named_operation
 from scrapy_redis_state.store.server_facts import Finding
 from scrapy_redis_state.store.translate import translated
+from scrapy_redis_state.store.wire import named_operation, read_answers
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -169,5 +169,4 @@ def _fatal(key: str, problem: str) -> Finding:
 
 
 def _read_answers(text: bytes | str) -> tuple[Answer, ...] | None:
-    characters = as_text(text)
-    return None if characters == "-" else tuple(map(Answer, characters))
+    return None if as_text(text) == "-" else read_answers(text)

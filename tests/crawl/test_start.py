@@ -46,9 +46,7 @@ def test_every_worker_may_run_its_own_start(crawls: Crawls) -> None:
     """REDIS_STATE_START = every_worker is what Scrapy does by itself."""
     settings = {"REDIS_STATE_START": "every_worker"}
     with Site() as site:
-        workers = [
-            crawls.start("urls", site=site.url, settings=settings) for _ in range(2)
-        ]
+        workers = crawls.start_together(2, "urls", site, settings=settings)
         finish(*workers)
         assert sorted(site.visits.values()) == [2] * 5
     assert total("redis_state/redelivered", workers) == 0

@@ -265,8 +265,10 @@ def test_what_a_page_made_is_stored_before_its_end_is_known(crawl, member, lease
 
 def test_an_operation_that_is_malformed_leaves_no_trace(crawl, member):
     """A script is not rolled back: all fields are looked at before anything is set."""
-    store = page("a")._replace(priority=True)
+    of_a_site = page("a")._replace(priority=True, site="example.com")
     with pytest.raises(ResponseError, match="field 2 of operation 1 is a boolean"):
-        member.exchange(store)
+        member.exchange(of_a_site)
+    with pytest.raises(ResponseError, match="a boolean value"):
+        member.exchange(page("b"), page("a")._replace(priority=True))
     again = crawl.member("w2")
-    assert again.answers(page("a")) == (Answer.STORED,)
+    assert again.answers(page("a"), page("b")) == (Answer.STORED,) * 2

@@ -1,113 +1,132 @@
--- All operations of a call, in their order (see operations.lua).
+-- All operations of a call, in their order (see operations.lua), and those kinds that stand
+-- for many of them (see wire.py). These are answered by one character for each.
 
 local ENDS_LEASE = {a = true, f = true, r = true, w = true, b = true, h = true}
 -- The end of a page must not overtake what it made; what is handed back is not over.
 local IS_OVER = {a = true, f = true, b = true, h = true}
 
--- "worker:batch" of each batch that operations name.
-local function holders_of(worker)
-  return setmetatable({}, {__index = function(holders, batch)
-    holders[batch] = worker .. ':' .. number(batch)
-    return holders[batch]
-  end})
-end
-
 -- Leases named by the operations, read in one go: id -> "worker:batch".
 local function read_leases(operations)
   local ids, leases = {}, {}
   for _, op in ipairs(operations) do
-    if ENDS_LEASE[op[1]] then
-      ids[#ids + 1] = op[2]
+    local ended = op[1] == 'A' and op[2] or ENDS_LEASE[op[1]] and {op[2]} or {}
+    for i = 1, #ended do
+      ids[#ids + 1] = ended[i]
     end
   end
   for first = 1, #ids, CHUNK do
     local last = math.min(first + CHUNK - 1, #ids)
     local values = redis.call('HMGET', K.leases, unpack(ids, first, last))
-    for i, value in ipairs(values) do
-      leases[ids[first + i - 1]] = value
+    for i = 1, #values do
+      leases[ids[first + i - 1]] = values[i]
     end
   end
   return leases
 end
 
--- A run: operations one after the other that only store filtered or other requests, or
--- only end pages, and so can share their commands. All others are done by themselves, when
--- the run before them is.
-local run = {stores = {}, places = {}, acked = {}}
-
--- Whether nothing but the seen set has a say, and that is one which takes whatever comes.
-local function is_plain(op)
-  return room and seen.kind == 'exact'
-    and (not op[6] or (op[6] == '' and op[8] == '' and op[9] == 0))
+-- Of each store whether it is new; nil if it is refused. Without room, what is known
+-- already is still known.
+local function which_are_new(fingerprints, count)
+  if room and #fingerprints > 0 then
+    return claim_all(fingerprints)
+  end
+  local answers = {}
+  for i = 1, count do
+    if room then
+      answers[i] = true
+    elseif fingerprints[i] and is_seen(fingerprints[i]) then
+      answers[i] = false
+    end
+  end
+  return answers
 end
 
-local function run_stores(answers)
-  local asked, new = {}, {}
-  for _, op in ipairs(run.stores) do
-    if op[4] ~= '' then
-      asked[#asked + 1] = op[4]
+local function refuse_pages(pages, is_new)
+  local last = 0
+  for _, group in ipairs(pages) do
+    local page, count = unpack(group)
+    for i = last + 1, last + count do
+      if is_new[i] == nil then
+        refused_pages[page] = true
+      end
     end
-  end
-  local are_first, found = which_are_new(asked)
-  local n = 0
-  for i, op in ipairs(run.stores) do
-    local is_first = true
-    if op[4] ~= '' then
-      n = n + 1
-      is_first = are_first[n]
-    end
-    answers[run.places[i]] = is_first and STORED or DUPLICATE
-    if is_first then
-      new[#new + 1] = op
-    end
-  end
-  if #new > 0 then
-    -- First, since that may fail: what is seen and not stored would be lost.
-    local ids = new_ids(#new)
-    add_all_seen(found)
-    add_pending(new, ids)
+    last = last + count
   end
 end
 
-local function end_run(answers)
-  if #run.stores > 0 then
-    run_stores(answers)
+-- Stores with nothing special about them: fingerprints, or none at all; priorities;
+-- {page, count} of those of one page after the other; where each entry ends; entries in
+-- one piece
+local function run_stores(op)
+  local _, fingerprints, priorities, pages, ends, entries = unpack(op)
+  local is_new = which_are_new(fingerprints, #ends)
+  local answers, new_priorities, new_entries, refused = {}, {}, {}, false
+  for i = 1, #ends do
+    if is_new[i] then
+      answers[i] = STORED
+      new_priorities[#new_priorities + 1] = priorities[i]
+      new_entries[#new_entries + 1] = string.sub(entries, (ends[i - 1] or 0) + 1, ends[i])
+    elseif is_new[i] == false then
+      answers[i] = DUPLICATE
+    else
+      answers[i] = REFUSED
+      refused = true
+    end
   end
-  if #run.acked > 0 then
-    complete_all(run.acked)
+  if #new_entries > 0 then
+    add_pending(new_priorities, new_entries)
   end
-  if #run.stores + #run.acked > 0 then
-    run = {stores = {}, places = {}, acked = {}}
+  if refused then
+    refuse_pages(pages, is_new)
   end
+  return table.concat(answers)
+end
+
+-- Acks with nothing special about them: ids, batches. Answers too how many were done.
+local function run_acks(op, leases, holders)
+  local _, ids, batches = unpack(op)
+  local answers, done = {}, {}
+  for i = 1, #ids do
+    local id = ids[i]
+    if leases[id] ~= holders[batches[i]] then
+      answers[i] = STALE
+    elseif refused_pages[id] then
+      answers[i] = WITHHELD
+    else
+      answers[i] = DONE
+      done[#done + 1] = id
+      leases[id] = nil
+    end
+  end
+  if #done > 0 then
+    complete_all(done)
+  end
+  return table.concat(answers), #done
 end
 
 -- Answers, one character each; and how many leases were ended.
 local function run_operations(worker, operations)
-  local leases, holders = read_leases(operations), holders_of(worker)
-  local answers, ended = {}, 0
+  local leases, answers, ended = read_leases(operations), {}, 0
+  local holders = remember(function(batch)
+    return worker .. ':' .. number(batch)
+  end)
   for i, op in ipairs(operations) do
-    local kind, id = op[1], op[2]
-    if ENDS_LEASE[kind] and leases[id] ~= holders[op[3]] then
+    local kind, id, count = op[1], op[2], 0
+    if kind == 'S' then
+      answers[i] = run_stores(op)
+    elseif kind == 'A' then
+      answers[i], count = run_acks(op, leases, holders)
+    elseif ENDS_LEASE[kind] and leases[id] ~= holders[op[3]] then
       answers[i] = STALE
     elseif IS_OVER[kind] and refused_pages[id] then
       answers[i] = WITHHELD
-    elseif kind == 's' and is_plain(op) then
-      run.stores[#run.stores + 1] = op
-      run.places[#run.places + 1] = i
-    elseif kind == 'a' and #(op[4] or {}) == 0 then
-      run.acked[#run.acked + 1] = id
-      answers[i] = DONE
-      leases[id] = nil
-      ended = ended + 1
     else
-      end_run(answers)
       answers[i] = operate[kind](worker, op)
       if ENDS_LEASE[kind] and answers[i] == DONE then
-        leases[id] = nil
-        ended = ended + 1
+        leases[id], count = nil, 1
       end
     end
+    ended = ended + count
   end
-  end_run(answers)
   return table.concat(answers), ended
 end

@@ -17,7 +17,7 @@ local NUMBERS = {
 }
 local STEP_MS = 5000 -- what the crawl clock advances at most from one call to the next
 
-local LARGEST = '9223372036854775807' -- of the numbers that Redis can add to
+local MOST_DIGITS = 15 -- of a sequence: Redis adds to it without fail, and Lua exactly
 
 local crawl, changed = {}, {}
 local has_sequence = true -- whether ids can be taken from it
@@ -29,8 +29,7 @@ local function set(field, value)
 end
 
 local function is_countable(text)
-  return string.find(text, '^%d+$') ~= nil
-    and (#text < #LARGEST or #text == #LARGEST and text <= LARGEST)
+  return #text <= MOST_DIGITS and (text == '0' or string.find(text, '^[1-9]%d*$') ~= nil)
 end
 
 local function load_crawl()
@@ -77,6 +76,14 @@ end
 
 local function number(value)
   return string.format('%.0f', value)
+end
+
+-- What `make` answers for a value, made once for each.
+local function remember(make)
+  return setmetatable({}, {__index = function(known, value)
+    known[value] = make(value)
+    return known[value]
+  end})
 end
 
 local function save_crawl()

@@ -28,16 +28,7 @@ local function id_of(sequence)
   return string.format('%014.0f', sequence)
 end
 
--- So many ids, in order.
-local function new_ids(count)
-  local last = redis.call('HINCRBY', K.crawl, 'sequence', count)
-  local ids = {}
-  for i = 1, count do
-    ids[i] = id_of(last - count + i)
-  end
-  return ids
-end
-
-local function new_id()
-  return new_ids(1)[1]
+-- Takes so many numbers for `id_of`; answers the last of them.
+local function reserve_ids(count)
+  return redis.call('HINCRBY', K.crawl, 'sequence', count)
 end

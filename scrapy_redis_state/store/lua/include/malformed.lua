@@ -5,6 +5,7 @@
 -- could raise half-way is refused before anything is written.
 local FIELD_TYPES = {
   s = {'string', 'number', 'string', 'string', 'string', 'number', 'string', 'number'},
+  S = {'table', 'table', 'table', 'table', 'string'}, A = {'table', 'table'},
   d = {'string', 'string', 'number', 'string'},
   c = {'string'}, k = {'string'}, o = {'string', 'string', 'string'},
   a = {'string', 'number', 'table'}, f = {'string', 'number', 'number', 'string'},
@@ -14,19 +15,53 @@ local FIELD_TYPES = {
   e = {'number', 'table'}, g = {'number', 'string'},
 }
 
--- Length of an operation without them.
-local OMITTED = {s = 5, a = 3}
+local IS_MANY = {S = true, A = true} -- see batch.lua
 
 -- Those that have their places in the seen set.
 local function fingerprints_of(op)
-  if op[1] == 's' then
-    return (op[9] or 0) > 0 and {} or {op[4]}
+  if op[1] == 'S' then
+    return op[2]
+  elseif op[1] == 's' then
+    return op[9] > 0 and {} or {op[4]}
   elseif op[1] == 'a' then
-    return op[4] or {}
+    return op[4]
   elseif op[1] == 'e' then
     return op[3]
   end
   return string.find('cko', op[1], 1, true) and {op[2]} or {}
+end
+
+-- Both raise an error for a list with anything else in it. Nothing is written by then.
+local function check_texts(list)
+  table.concat(list)
+end
+
+local function check_numbers(list)
+  local sum = 0
+  for i = 1, #list do
+    sum = sum + list[i]
+  end
+  return sum
+end
+
+-- Whether the lists of operations that stand for many fit together.
+local function fit_together(op)
+  if op[1] == 'A' then
+    local _, ids, batches = unpack(op)
+    check_texts(ids)
+    check_numbers(batches)
+    return #ids == #batches
+  end
+  local _, fingerprints, priorities, pages, ends, entries = unpack(op)
+  check_texts(fingerprints)
+  check_numbers(priorities)
+  check_numbers(ends)
+  local count = 0
+  for _, group in ipairs(pages) do
+    count = count + group[2]
+  end
+  return count == #ends and #priorities == #ends and ends[#ends] == #entries
+    and (#fingerprints == #ends or #fingerprints == 0)
 end
 
 -- What is wrong with the operation at a position, if anything.
@@ -35,11 +70,14 @@ local function fault_of(op, position)
   if not types then
     return 'operation ' .. position .. ' is of no known kind'
   end
-  for field = 1, #op == OMITTED[op[1]] and #op - 1 or #types do
+  for field = 1, #types do
     if type(op[field + 1]) ~= types[field] then
       return 'field ' .. field .. ' of operation ' .. position .. ' is a '
         .. type(op[field + 1]) .. ', not a ' .. types[field]
     end
+  end
+  if IS_MANY[op[1]] and not fit_together(op) then
+    return 'the lists of operation ' .. position .. ' do not fit together'
   end
   -- Any other set has its only key in each call.
   if seen.kind == 'packed' or seen.earlier > 0 then

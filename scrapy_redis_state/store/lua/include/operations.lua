@@ -1,6 +1,5 @@
 -- The operations of a worker, each answered by one character (see messages.Answer).
--- An operation is a list: its kind, then the fields of its message in order. The last ones
--- of some may be left out, all of them, and then have their defaults (see malformed.lua).
+-- An operation is a list: its kind, then the fields of its message in order.
 
 local STORED, DUPLICATE, REFUSED, LIMITED = 's', 'd', 'r', 'l'
 local DONE, STALE, WITHHELD = 'o', 'x', 'h'
@@ -79,22 +78,22 @@ end
 
 local operate = {}
 
--- Into the frontier, in order: operations that store something new, each under its id.
-local function add_pending(stores, ids)
-  local entries, places = {}, {}
-  for i, id in ipairs(ids) do
-    local priority = number(stores[i][3])
-    entries[2 * i - 1], entries[2 * i] = id, join_entry(priority, 0, '', stores[i][2])
-    places[2 * i - 1], places[2 * i] = priority, id
+-- Into the frontier, in order: new requests.
+local function add_pending(priorities, entries)
+  local last, texts = reserve_ids(#entries), remember(number)
+  local contents, places = {}, {}
+  for i = 1, #entries do
+    local id = id_of(last - #entries + i)
+    contents[2 * i - 1], contents[2 * i] = id, entries[i]
+    places[2 * i - 1], places[2 * i] = texts[priorities[i]], id
   end
-  call_with_all('HSET', K.requests, entries)
+  call_with_all('HSET', K.requests, contents)
   call_with_all('ZADD', K.frontier, places)
 end
 
 -- Store: payload, priority, fingerprint, page, seed, seed_token, site, revisit_ms
 operate.s = function(worker, op)
-  local fingerprint, page, seed, token = op[4], op[5], op[6] or '', op[7] or 0
-  local site, revisit = op[8] or '', op[9] or 0
+  local _, payload, priority, fingerprint, page, seed, token, site, revisit = unpack(op)
   if seed ~= '' and (crawl.seed_worker ~= worker or crawl.seed_token ~= token) then
     return STALE
   end
@@ -121,7 +120,7 @@ operate.s = function(worker, op)
   if not counted then
     count_page(site, revisit > 0 and OWN_TIME or crawl.epoch, 1)
   end
-  add_pending({op}, new_ids(1))
+  add_pending({priority}, {join_entry(number(priority), 0, '', payload)})
   return STORED
 end
 
@@ -131,7 +130,7 @@ operate.d = function(worker, op)
   if not room then
     return refuse('', 0, '', page)
   end
-  add_dead(new_id(), number(priority), 0, payload, reason, worker)
+  add_dead(id_of(reserve_ids(1)), number(priority), 0, payload, reason, worker)
   return STORED
 end
 
@@ -186,7 +185,7 @@ end
 
 -- Ack: id, batch, seen
 operate.a = function(_, op)
-  mark_seen(op[4] or {})
+  mark_seen(op[4])
   complete_all({op[2]})
   return DONE
 end

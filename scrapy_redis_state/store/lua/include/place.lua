@@ -3,6 +3,9 @@
 local function end_leases(ids)
   call_with_all('ZREM', K.inflight, ids)
   call_with_all('HDEL', K.leases, ids)
+  if crawl.suspect == '' then
+    return
+  end
   for _, id in ipairs(ids) do
     if crawl.suspect == id then
       set('suspect', '')

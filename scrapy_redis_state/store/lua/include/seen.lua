@@ -9,9 +9,9 @@ local EARLIER_EPOCHS, PER_SHARD = 2, 380 -- as in seen.py
 local BLOOM_GROWTH = 2 -- each filter that is added is twice as large as the last
 
 local COMMANDS = {
-  exact = {has = 'SISMEMBER', add = 'SADD', type = 'set'},
+  exact = {has = 'SISMEMBER', have = 'SMISMEMBER', add = 'SADD', type = 'set'},
   packed = {has = 'SISMEMBER', add = 'SADD', type = 'none'},
-  bloom = {has = 'BF.EXISTS', add = 'BF.ADD', type = 'MBbloom--'},
+  bloom = {has = 'BF.EXISTS', have = 'BF.MEXISTS', add = 'BF.ADD', type = 'MBbloom--'},
 }
 
 local seen -- what the text says, see describe_seen
@@ -137,41 +137,94 @@ local function claim(fingerprint)
   return add_seen(fingerprint)
 end
 
--- Of many at once in an exact set, by fingerprint: whether it was seen.
-local function which_are_seen(fingerprints)
-  local found = {}
+-- What a command answers for each of many fingerprints; of those that a full filter did not
+-- take, an error or nothing.
+local function ask_all(command, key, fingerprints)
+  if #fingerprints <= CHUNK then
+    return #fingerprints > 0 and redis.pcall(command, key, unpack(fingerprints)) or {}
+  end
+  local answers = {}
   for first = 1, #fingerprints, CHUNK do
     local last = math.min(first + CHUNK - 1, #fingerprints)
-    for back = 0, seen.earlier do
-      local key = back == 0 and K.seen or KEYS[FIXED_KEYS + back]
-      local answers = redis.call('SMISMEMBER', key, unpack(fingerprints, first, last))
-      for i, answer in ipairs(answers) do
-        if answer == 1 then
-          found[fingerprints[first + i - 1]] = true
-        end
+    local some = redis.pcall(command, key, unpack(fingerprints, first, last))
+    for i = first, last do
+      answers[i] = some[i - first + 1]
+    end
+  end
+  return answers
+end
+
+-- The places of those that are in no set of the epochs from so many back.
+local function unseen(fingerprints, back)
+  local places, asked = {}, fingerprints
+  for place = 1, #fingerprints do
+    places[place] = place
+  end
+  for epochs = back, seen.earlier do
+    local key = epochs == 0 and K.seen or KEYS[FIXED_KEYS + epochs]
+    local answers, left, still_asked = ask_all(seen.commands.have, key, asked), {}, {}
+    for n = 1, #places do
+      local answer = answers[n]
+      if answer ~= 1 and answer ~= true then
+        left[#left + 1], still_asked[#left + 1] = places[n], asked[n]
       end
     end
+    places, asked = left, still_asked
   end
-  return found
+  return places, asked
 end
 
--- Of many in an exact set, one after the other: whether each is new; and those that are.
--- Nothing is marked yet.
-local function which_are_new(fingerprints)
-  local new, known, found = {}, which_are_seen(fingerprints), {}
-  for i, fingerprint in ipairs(fingerprints) do
-    new[i] = not known[fingerprint]
-    if new[i] then
-      known[fingerprint] = true
-      found[#found + 1] = fingerprint
+local claim_many = {}
+
+-- An exact set does not tell which of many it took: they are looked for first.
+claim_many.exact = function(fingerprints, answers)
+  local new, known = {}, {}
+  local places, left = unseen(fingerprints, 0)
+  for n = 1, #places do
+    local fingerprint = left[n]
+    if not known[fingerprint] then
+      known[fingerprint], answers[places[n]] = true, true
+      new[#new + 1] = fingerprint
     end
   end
-  return new, found
+  call_with_all('SADD', K.seen, new)
+  return #new
 end
 
-local function add_all_seen(fingerprints)
-  call_with_all('SADD', K.seen, fingerprints)
-  set('seen_count', crawl.seen_count + #fingerprints)
+claim_many.bloom = function(fingerprints, answers)
+  local can_take = not reserve_filter() and seen.is_reserved
+  local places, left = unseen(fingerprints, 1)
+  local taken, added = can_take and ask_all('BF.MADD', K.seen, left) or {}, 0
+  for n = 1, #places do
+    if taken[n] == nil or error_of(taken[n]) then
+      answers[places[n]] = nil
+    elseif says_yes(taken[n]) then
+      answers[places[n]] = true
+      added = added + 1
+    end
+  end
+  return added
+end
+
+-- A key for almost each: they have no command in common.
+claim_many.packed = function(fingerprints, answers)
+  for place = 1, #fingerprints do
+    answers[place] = claim(fingerprints[place])
+  end
+  return 0 -- `claim` has counted them
+end
+
+-- The test-and-set of many, one after the other, as `claim` answers for each.
+local function claim_all(fingerprints)
+  local answers = {}
+  for place = 1, #fingerprints do
+    answers[place] = false
+  end
+  local added = claim_many[seen.kind](fingerprints, answers)
+  if added > 0 then
+    set('seen_count', crawl.seen_count + added)
+  end
+  return answers
 end
 
 local function begin_epochs(count)
