@@ -141,8 +141,8 @@ def wait_for_server(url: str, patience_secs: float = 10.0) -> redis.Redis:
         except Unavailable as error:
             if time.monotonic() + _PAUSE_SECS >= deadline:
                 raise Unavailable(
-                    f"redis_unavailable: {named}: {error} within {patience_secs:.3g} s: "
-                    "start the server, or set REDIS_STATE_URL to where it is"
+                    f"redis_unavailable: {named}: {error} within {patience_secs:.3g} s:"
+                    " start the server, or set REDIS_STATE_URL to where it is"
                     + _hint(url)
                 ) from None
             if not told:
