@@ -15,7 +15,7 @@ from benchmarks import results
 from benchmarks.crawling.systems import OURS, OURS_FULL
 from benchmarks.report import table
 from benchmarks.scale import GOAL_WORKERS
-from benchmarks.storing.mixes import BUSY_BATCH, NO_LINKS, ONE_NEW, TEN_NEW
+from benchmarks.storing.mixes import BARE, BUSY_BATCH, NO_LINKS, ONE_NEW, TEN_NEW
 
 LEAST_RATIO = 0.97
 LEAST_FULL_RATIO = 0.93
@@ -43,7 +43,9 @@ CLIENT = (
 )
 SCRIPT = (
     "Processor time of the exchange: its fixed part, which larger batches share, and"
-    " the commands of each request in Lua."
+    " the commands of each request. The *bare commands* are a script that does no more"
+    " than to add links to a set, a hash and a sorted set, and to move pages between"
+    " those; it keeps no promise. So they tell what this machine makes of such work."
 )
 
 
@@ -123,20 +125,24 @@ def _crawl(figures: dict[str, Any]) -> Iterator[Goal]:
 
 def _store(figures: dict[str, Any]) -> Iterator[Goal]:
     server = figures["mixes"][0]["server"]
-    rows = [
-        row
-        for row in figures["mixes"]
-        if row["server"] == server and row["seen"] == "exact"
-    ]
+    rows = [row for row in figures["mixes"] if row["server"] == server]
 
-    def of(mix: str) -> dict[int, dict[str, Any]]:
-        return {row["pages_per_exchange"]: row for row in rows if row["mix"] == mix}
+    def of(mix: str, seen: str = "exact") -> dict[int, dict[str, Any]]:
+        return {
+            row["pages_per_exchange"]: row
+            for row in rows
+            if row["mix"] == mix and row["seen"] == seen
+        }
+
+    def bare(mix: str) -> dict[str, Any]:
+        return of(mix, BARE)[BUSY_BATCH]
 
     cost = of(ONE_NEW.name)[BUSY_BATCH]["cpu_us_page"]
+    least = bare(ONE_NEW.name)["cpu_us_page"]
     yield Goal(
         f"Redis CPU per page, {ONE_NEW.name}",
         f"at most {MOST_PAGE_US} µs",
-        f"{cost:.1f} µs",
+        f"{cost:.1f} µs (bare commands: {least:.1f} µs)",
         cost <= MOST_PAGE_US,
         SCRIPT,
     )
@@ -148,7 +154,7 @@ def _store(figures: dict[str, Any]) -> Iterator[Goal]:
         yield Goal(
             f"one Redis core: {what}",
             f"at least {least:,}",
-            f"{best:,.0f}",
+            f"{best:,.0f} (bare commands: {bare(mix)['pages_per_second']:,.0f})",
             best >= least,
             SCRIPT,
         )

@@ -129,8 +129,7 @@ def mixes_table(measured: Results) -> str:
     }
 
     def cell(server: str, kind: tuple[str, str, int]) -> str:
-        mix, seen, batch = kind
-        row = found[server, mix, seen, batch]
+        row = found[(server, *kind)]
         return f"{row['cpu_us_page']:.1f} µs; {row['pages_per_second']:,.0f}/s"
 
     return csv_table(

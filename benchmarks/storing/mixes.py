@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.servers import cpu_seconds
+from benchmarks.storing.bare import BareWorker
 from benchmarks.storing.worker import ALL_AT_ONCE, Links, SyncWorker
 from scrapy_redis_state.store.keys import CrawlKeys
 from scrapy_redis_state.store.messages import Operation
@@ -40,6 +41,10 @@ MIXES = (NO_LINKS, TEN_NEW, ONE_NEW, OTHERS_KNOWN)
 BATCHES = (1, 4, 16, 32, 128)
 """Pages that end in one exchange, as far as its operations are not too many."""
 USUAL_BATCH = 16
+HELD = 1000
+"""Requests that other workers hold meanwhile, as in any fleet worth measuring."""
+BARE = "bare commands"
+"""In place of a kind of seen set: a set, and no promises, see :mod:`.bare`."""
 BUSY_BATCH = 32
 """Of a worker with 32 concurrent requests that is as busy as can be."""
 
@@ -90,11 +95,15 @@ def measure(client: Any, server: str, pages: int, rounds: int) -> Iterator[MixRo
         for kind in kinds
         if kind != "exact"
     ]
+    plan += [(mix, BARE, BUSY_BATCH) for mix in (NO_LINKS, TEN_NEW, ONE_NEW)]
     # Round by round, so that all share the machine's moods.
     found: dict[tuple[Mix, str, int], list[float]] = {key: [] for key in plan}
     for _ in range(rounds):
         for mix, kind, batch in plan:
-            cost = cost_of(client, kinds[kind], mix, batch, pages)
+            if kind == BARE:
+                cost = bare_cost_of(client, mix, batch, pages)
+            else:
+                cost = cost_of(client, kinds[kind], mix, batch, pages)
             found[mix, kind, batch].append(cost)
     for (mix, kind, batch), costs in found.items():
         middle = statistics.median(costs)
@@ -104,10 +113,11 @@ def measure(client: Any, server: str, pages: int, rounds: int) -> Iterator[MixRo
 def cost_of(client: Any, seen: SeenSet, mix: Mix, batch: int, pages: int) -> float:
     """Processor time of the server per page, in µs, on an empty server."""
     client.flushall()
-    worker = SyncWorker(client, CrawlKeys("shop:offers", "", seen))
-    links = Links()
-    for _ in range(0, pages + batch, ALL_AT_ONCE):
+    keys = CrawlKeys("shop:offers", "", seen)
+    worker, links = SyncWorker(client, keys), Links()
+    for _ in range(0, HELD + pages + batch, ALL_AT_ONCE):
         worker.exchange(links.new(ALL_AT_ONCE))
+    SyncWorker(client, keys, "another").exchange([], HELD)
     popped = worker.exchange([], batch)
     before, done = cpu_seconds(client), 0
     while done < pages:
@@ -118,5 +128,24 @@ def cost_of(client: Any, seen: SeenSet, mix: Mix, batch: int, pages: int) -> flo
             operations.append(ack)
             done += 1
         popped = worker.exchange(operations, batch)
+        assert len(popped) == batch
+    return (cpu_seconds(client) - before) * 1e6 / done
+
+
+def bare_cost_of(client: Any, mix: Mix, batch: int, pages: int) -> float:
+    """The same of the commands alone."""
+    client.flushall()
+    worker = BareWorker(client)
+    for _ in range(0, HELD + pages + batch, ALL_AT_ONCE):
+        worker.exchange(worker.new(ALL_AT_ONCE), [], 0)
+    worker.exchange([], [], HELD)
+    popped = worker.exchange([], [], batch)
+    before, done = cpu_seconds(client), 0
+    while done < pages:
+        links: list[bytes] = []
+        for _ in popped:
+            links += worker.new(mix.new) + worker.old(mix.old, done)
+            done += 1
+        popped = worker.exchange(links, popped, batch)
         assert len(popped) == batch
     return (cpu_seconds(client) - before) * 1e6 / done

@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.servers import programs, started
 from benchmarks.storing import lengths, mixes
+from benchmarks.storing.mixes import HELD
 from benchmarks.storing.pushes import pushed_per_second
 from benchmarks.storing.worker import ALL_AT_ONCE
 from scrapy_redis_state.store import CrawlState
@@ -37,11 +38,26 @@ def test_a_page_brings_as_many_new_requests_as_its_mix_says(idle_server, mix, ki
     with crawl_state(idle_server, "shop:offers") as state:
         found = state.status().summary
         assert not state.fsck()
-    queued = ALL_AT_ONCE + mix.new * PAGES
+    before = HELD + PAGES + BATCH
+    queued = -(-before // ALL_AT_ONCE) * ALL_AT_ONCE + mix.new * PAGES
     assert found.seen == queued
     assert found.done == PAGES
-    assert found.pending == queued - PAGES - BATCH
-    assert found.in_flight == BATCH
+    assert found.pending == queued - PAGES - BATCH - HELD
+    assert found.in_flight == BATCH + HELD
+
+
+@pytest.mark.one_server
+@pytest.mark.parametrize("mix", mixes.MIXES, ids=lambda mix: mix.name)
+def test_the_bare_commands_do_as_much(idle_server, mix):
+    """What is compared with stores the same requests, and pops as many."""
+    client = idle_server.client()
+    assert mixes.bare_cost_of(client, mix, BATCH, PAGES) > 0
+    before = HELD + PAGES + BATCH
+    queued = -(-before // ALL_AT_ONCE) * ALL_AT_ONCE + mix.new * PAGES
+    assert client.scard("seen") == queued
+    assert client.hlen("requests") == queued - PAGES
+    assert client.zcard("inflight") == BATCH + HELD
+    assert client.zcard("frontier") == queued - PAGES - BATCH - HELD
 
 
 @pytest.mark.one_server
