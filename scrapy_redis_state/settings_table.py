@@ -127,8 +127,10 @@ SETTINGS: tuple[Setting, ...] = (
         "REDIS_STATE_PREFETCH",
         None,
         checks.whole(1),
-        "How many requests a worker may hold that it has not started. Default: "
-        f"CONCURRENT_REQUESTS, or {UNLIMITED_PREFETCH} where that is 0 (no limit).",
+        "How many requests a worker keeps ready to be started. So many can be started "
+        "in one round trip to the server; to have them in time it may hold up to twice "
+        "as many, less one (where this is 1: one). Default: CONCURRENT_REQUESTS, or "
+        f"{UNLIMITED_PREFETCH} where that is 0 (no limit).",
     ),
     Setting(
         "REDIS_STATE_ORDER",

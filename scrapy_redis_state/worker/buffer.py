@@ -29,6 +29,13 @@ class PrefetchBuffer:
     It also finds out how much to prefetch: more when the crawl had to wait for
     requests, or starts so many that it would be refilled all the time; less when they
     lay unused. So a worker keeps busy without sitting on work that others could do.
+
+    That much is to lie here when the answer comes, however far the server is: what is
+    going to be started meanwhile is asked for as well, and in time. That is as many as
+    during the last exchange; if those were all there was, as many at least.
+
+    :param limit: how much to prefetch at most. What is started meanwhile is taken to be
+        less than that, so twice as many less one are held at most; where it is 1, one.
     """
 
     def __init__(self, limit: int) -> None:
@@ -43,6 +50,9 @@ class PrefetchBuffer:
         self._starved = True
         self._outbid = False
         self._is_stuck = False
+        self._taken_in_exchange = 0
+        self._ran_dry = False
+        self._meanwhile = 0
 
     def __len__(self) -> int:
         """How many leased requests are in it."""
@@ -62,12 +72,13 @@ class PrefetchBuffer:
         self._is_stuck = False
         self._outbid = self._should_fetch_first(crawl.best_priority, unsent)
         if not self._heap or self._outbid:
-            self._starved = True
+            self._starved = self._ran_dry = True
             return None
         page = heapq.heappop(self._heap)[2]
         if isinstance(page, Lease):
             self._leased -= 1
             self._taken += 1
+            self._taken_in_exchange += 1
         return page
 
     def _should_fetch_first(self, *priorities: int | None) -> bool:
@@ -78,13 +89,14 @@ class PrefetchBuffer:
         )
 
     def want(self, elapsed_secs: float = CALM_SECS) -> int:
-        """How many requests to ask the server for now.
+        """How many requests to ask the server for now, in an exchange that begins.
 
         None when what was there lay too long, until the crawl asks again: else this
         worker would take at once what it has just left to others.
 
         :param elapsed_secs: since this was asked before
         """
+        self._taken_in_exchange, self._ran_dry = 0, False
         if self._is_stuck:
             return 0
         self._measured_secs += elapsed_secs
@@ -92,7 +104,8 @@ class PrefetchBuffer:
             self._adapt_to(self._target * 2)
         elif self._measured_secs >= CALM_SECS or self._taken >= 4 * self._target:
             self._adapt_to(self._needed())
-        return max(0, self._target - self._leased)
+        left = max(0, self._leased - self._meanwhile)
+        return max(0, self._target - left)
 
     def _needed(self) -> int:
         needed = self._taken * 2
@@ -111,10 +124,20 @@ class PrefetchBuffer:
             self._satisfied = got >= wanted
         if got:
             self._starved = False
+        meanwhile = self._taken_in_exchange
+        if self._ran_dry and self._satisfied:
+            meanwhile = max(meanwhile, self._meanwhile)
+        self._meanwhile = min(meanwhile, self._limit - 1)
 
     def is_low(self) -> bool:
-        """Less than half of the target is left, or what is left has to wait."""
-        return self._outbid or (not self._is_stuck and self._leased * 2 < self._target)
+        """Whether to ask for more: what is left has to wait, or will not last.
+
+        It is less than half of the target, or gone before an answer can be here.
+        """
+        if self._is_stuck:
+            return self._outbid
+        will_end = self._leased <= self._meanwhile
+        return self._outbid or will_end or self._leased * 2 < self._target
 
     def remove_worse_than(self, priority: int) -> list[Lease]:
         """Take out the leased requests with a lower priority."""

@@ -83,7 +83,8 @@ class Stock:
 
     :param membership: the worker's membership of the crawl, for what it last heard
     :param listener: told of everything that happens
-    :param prefetch: how many requests may be held that are not started
+    :param prefetch: how many requests are kept ready to be started, see
+        :class:`.buffer.PrefetchBuffer`
     :param lease_secs: after so long without an answer, nothing is started
     :param keep_alive: there is always something to do: wait for what others push
     :param idle_secs: but not for longer than so without any work in the crawl; 0: ever

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from scrapy_redis_state.store.messages import Summary
@@ -37,6 +39,29 @@ def fill(buffer, got=None):
 def drain(buffer):
     while buffer.take(EMPTY):
         pass
+
+
+def take(buffer, number):
+    for _ in range(number):
+        buffer.take(EMPTY)
+
+
+def exchange(buffer, taken, got=None):
+    """A short one, during which so many are taken; returns what was wanted."""
+    wanted = buffer.want(elapsed_secs=0.001)
+    take(buffer, taken)
+    got = wanted if got is None else got
+    for _ in range(got):
+        buffer.add(lease())
+    buffer.refilled(wanted, got)
+    return wanted
+
+
+def fill_up(buffer):
+    """Have it want as much as it may, and get that."""
+    while fill(buffer) < 16:
+        drain(buffer)
+    assert len(buffer) == 16
 
 
 class TestOrder:
@@ -123,6 +148,62 @@ class TestHowMuch:
             buffer.take(EMPTY)
         assert buffer.is_low()
         assert buffer.want() == size // 2 + 1
+
+    def test_what_is_started_meanwhile_is_asked_for_too(self, buffer):
+        """As many as in the last exchange: so there is enough when the answer comes."""
+        fill_up(buffer)
+        exchange(buffer, taken=6)
+        take(buffer, 4)
+        left = len(buffer)
+        assert exchange(buffer, taken=6) == 16 - (left - 6)
+        assert len(buffer) == 16
+
+    def test_it_asks_before_what_is_left_is_gone(self, buffer):
+        """An answer comes when as many are started as in the last exchange."""
+        fill_up(buffer)
+        exchange(buffer, taken=10)
+        exchange(buffer, taken=10)
+        take(buffer, 5)
+        assert not buffer.is_low()
+        take(buffer, 1)
+        assert (len(buffer), buffer.is_low()) == (10, True)
+
+    def test_what_is_taken_of_all_there_is_could_be_more(self, buffer):
+        """If the crawl would have taken more, the exchange tells only that."""
+        fill_up(buffer)
+        exchange(buffer, taken=12)
+        take(buffer, 12)
+        assert exchange(buffer, taken=20) == 16
+        assert exchange(buffer, taken=0) == 16 - (16 - 12)
+
+    def test_it_is_not_asked_for_where_there_is_no_more(self, buffer):
+        """Others may want some of it."""
+        fill_up(buffer)
+        exchange(buffer, taken=16)
+        drain(buffer)
+        exchange(buffer, taken=1, got=3)
+        drain(buffer)
+        exchange(buffer, taken=1, got=4)
+        assert buffer.want(elapsed_secs=0.001) == 16 - 4
+
+    def test_twice_the_limit_is_never_held(self, buffer):
+        """However unevenly the crawl takes what it is given."""
+        chance = random.Random(1)
+        most = 0
+        for _ in range(2000):
+            take(buffer, chance.choice((0, 0, 1, 8, 40)))
+            exchange(buffer, taken=chance.choice((0, 0, 1, 8, 40)))
+            most = max(most, len(buffer))
+        assert 16 < most < 2 * 16
+
+    def test_of_a_limit_of_one_one_is_held(self):
+        """It is asked for when the one before has been started."""
+        buffer = PrefetchBuffer(1)
+        for _ in range(9):
+            exchange(buffer, taken=1)
+            assert len(buffer) == 1
+            assert not buffer.is_low()
+            take(buffer, 1)
 
     def test_local_requests_do_not_stand_for_leased_ones(self, buffer):
         """A worker with much of its own still takes part."""
