@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
+from operator import add
 from typing import Any
 
 from scrapy_redis_state.store.call import as_text, pack
@@ -49,6 +50,7 @@ _KINDS: dict[type, str] = {
 }
 _ANSWERS = {answer.value: answer for answer in Answer}
 
+_FINGERPRINT = Store._fields.index("fingerprint")
 _PAGE = Store._fields.index("page")
 _PLAIN_STORE = Store(b"")[_PAGE + 1 :]
 _PLAIN_ACK = Ack("", 0)[2:]
@@ -75,33 +77,37 @@ def pack_operations(operations: Iterable[Operation]) -> PackedOperations:
     """Operations as a script reads them."""
     packed: list[tuple[Any, ...]] = []
     order: list[int] = []
-    for is_run, group in groupby(enumerate(operations), _is_in_run):
-        if not is_run:
-            for place, operation in group:
-                order.append(place)
-                packed.append(named_operation(operation))
-            continue
-        stores: list[tuple[int, Any]] = []
-        acks: list[tuple[int, Any]] = []
-        for pair in group:
-            (stores if type(pair[1]) is Store else acks).append(pair)
-        order += [place for place, _ in (*stores, *acks)]
-        packed += _packed_run([one for _, one in stores], [one for _, one in acks])
+    stores: dict[int, Any] = {}
+    acks: dict[int, Any] = {}
+
+    def end_run() -> None:
+        order.extend(stores)
+        order.extend(acks)
+        packed.extend(_packed_run(list(stores.values()), list(acks.values())))
+        stores.clear()
+        acks.clear()
+
+    for place, operation in enumerate(operations):
+        kind = type(operation)
+        if kind is Store and operation[_PAGE + 1 :] == _PLAIN_STORE:
+            stores[place] = operation
+        elif kind is Ack and operation[2:] == _PLAIN_ACK:
+            acks[place] = operation
+        else:
+            end_run()
+            order.append(place)
+            packed.append(named_operation(operation))
+    end_run()
     return PackedOperations(pack(packed), order)
-
-
-def _is_in_run(pair: tuple[int, Operation]) -> bool:
-    operation = pair[1]
-    if type(operation) is Store:
-        return operation[_PAGE + 1 :] == _PLAIN_STORE
-    return type(operation) is Ack and operation[2:] == _PLAIN_ACK
 
 
 def _packed_run(stores: list[Store], acks: list[Ack]) -> Iterator[tuple[Any, ...]]:
     # Of each list of stores either all have fingerprints, or none has.
     for is_filtered, group in groupby(stores, _is_filtered):
         payloads, priorities, fingerprints, pages, *_ = zip(*group, strict=True)
-        entries = list(map(new_entry, priorities, payloads))
+        heads = {priority: b"%d;0;;" % priority for priority in set(priorities)}
+        # What the server keeps of a request that was not delivered yet (entry.lua).
+        entries = list(map(add, map(heads.__getitem__, priorities), payloads))
         ends = tuple(accumulate(map(len, entries)))
         counts = [(page, len(list(same))) for page, same in groupby(pages)]
         tested = fingerprints if is_filtered else ()
@@ -111,13 +117,8 @@ def _packed_run(stores: list[Store], acks: list[Ack]) -> Iterator[tuple[Any, ...
         yield ("A", ids, batches)
 
 
-def new_entry(priority: int, payload: bytes) -> bytes:
-    """What the server keeps of a request that was not delivered yet (entry.lua)."""
-    return b"%d;0;;%b" % (priority, payload)
-
-
 def _is_filtered(store: Store) -> bool:
-    return bool(store.fingerprint)
+    return bool(store[_FINGERPRINT])
 
 
 def named_operation(operation: Operation) -> tuple[Any, ...]:
