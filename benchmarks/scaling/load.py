@@ -14,6 +14,7 @@ import random
 import sys
 import time
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from scrapy_redis_state.store import runner, scripts
 from scrapy_redis_state.store.client import async_client
 from scrapy_redis_state.store.keys import CrawlKeys
 from scrapy_redis_state.store.messages import Ack, Operation, Store
+from scrapy_redis_state.worker.known import KnownPages
 
 GO = "go"
 """A list from which each process takes the word to start."""
@@ -48,7 +50,8 @@ class Task:
     lease_secs: float
     new: int
     old: int
-    """Links per page, to new pages and to seen ones; each is asked for."""
+    """Links per page, to new pages and to seen ones. A worker asks for each once, as it
+    remembers which pages it knows to be seen."""
     silent: int
     """How many workers then fall silent, with what they hold; the others go on."""
     result: str
@@ -79,6 +82,7 @@ class LightWorker:
         self._name = worker_name(task.number, number)
         self._numbers = itertools.count(((task.number << 20) + number) << 40)
         self._held: deque[Ack] = deque()
+        self._known = KnownPages()
         self._talk: Conversation
         self._is_silent_later = number < task.silent
 
@@ -109,13 +113,19 @@ class LightWorker:
         operations: list[Operation] = []
         for _ in range(count):
             first = random.randrange(len(old) - self._task.old)  # noqa: S311
-            operations += old[first : first + self._task.old]
+            operations += self._unknown(old[first : first + self._task.old])
             for _ in range(self._task.new):
                 page = next(self._numbers).to_bytes(20, "big")
                 operations.append(Store(PAYLOAD, 0, page))
             operations.append(self._held.popleft())
         self._log.pages += [time.monotonic()] * count
         return operations
+
+    def _unknown(self, links: list[Store]) -> Iterator[Store]:
+        for link in links:
+            if link.fingerprint not in self._known:
+                self._known.add(link.fingerprint)
+                yield link
 
     async def _exchange(self, operations: list[Operation]) -> None:
         task = self._task

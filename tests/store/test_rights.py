@@ -54,6 +54,10 @@ def names(path: Any) -> set[str]:
     return set(re.findall(r"'([A-Z]+)'", path.read_text()))
 
 
+def filter_names(path: Any) -> list[str]:
+    return re.findall(r"'(BF\.[A-Z]+)'", path.read_text())
+
+
 def used_commands(server: Server, *, of_start_keys: bool = False) -> set[str]:
     """What any script may come to call.
 
@@ -81,6 +85,18 @@ def test_every_command_of_the_scripts_is_asked_for(server: Server) -> None:
     assert not missed, f"include/rights.lua does not ask for {missed}"
     missed = used_commands(server, of_start_keys=True) - names(PROBE)
     assert missed <= names(START_PROBE)
+
+
+def test_every_command_of_filters_is_asked_for() -> None:
+    """Where pages are seen by a Bloom filter; those that move one are another matter."""
+    paths = [
+        path
+        for path in LUA.rglob("*.lua")
+        if path != PROBE and not path.name.startswith(("import_", "export_"))
+    ]
+    found = {name for path in paths for name in filter_names(path)}
+    assert "BF.MADD" in found
+    assert found == set(filter_names(PROBE))
 
 
 @pytest.mark.parametrize("dry_run", [True, False])

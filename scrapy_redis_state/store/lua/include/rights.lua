@@ -19,7 +19,8 @@ local WRITING_NOTHING = {
   {'ZREMRANGEBYRANK', K.frontier, 'x', 'x'}, {'SREM', K.seeds, ''},
 }
 local OF_BLOOM = {
-  {'BF.EXISTS', K.crawl, ''}, {'BF.RESERVE', K.crawl, 'x', 'x'},
+  {'BF.EXISTS', K.crawl, ''}, {'BF.MEXISTS', K.crawl, ''},
+  {'BF.RESERVE', K.crawl, 'x', 'x'},
 }
 
 local function try(missed, command, key, ...)
@@ -36,7 +37,10 @@ end
 -- which refuses members, or on one that is not there.
 local function try_what_writes(missed, has_bloom)
   if try(missed, 'HDEL', K.crawl, '') and try(missed, 'HSETNX', K.crawl, '', '') then
-    for _, add in ipairs({'SADD', 'RPUSH', has_bloom and 'BF.ADD'}) do
+    for _, add in ipairs({'SADD', 'RPUSH'}) do
+      try(missed, add, K.crawl, '')
+    end
+    for _, add in ipairs(has_bloom and {'BF.ADD', 'BF.MADD'} or {}) do
       try(missed, add, K.crawl, '')
     end
     redis.call('HDEL', K.crawl, '')
