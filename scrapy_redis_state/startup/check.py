@@ -1,27 +1,29 @@
 """What is checked before a crawl starts: the server, and what a join would say.
 
-While it can still be told in one line, and before any page is fetched.
+While it can still be told in one line, and before any page is fetched. All that every
+crawl asks is one round trip.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from scrapy_redis_state.store import scripts
 from scrapy_redis_state.store.client import translated
-from scrapy_redis_state.store.durability import durability
+from scrapy_redis_state.store.durability import durability_by
 from scrapy_redis_state.store.elsewhere import check_elsewhere
 from scrapy_redis_state.store.errors import RedisStateError, Refused, Unavailable
 from scrapy_redis_state.store.messages import JoinStatus
 from scrapy_redis_state.store.runner import run
 from scrapy_redis_state.store.server_check import (
-    check_seen_set,
-    check_server,
-    wait_for_server,
+    check_facts,
+    check_seen_by,
+    first_answer,
 )
+from scrapy_redis_state.store.server_facts import ask
 from scrapy_redis_state.store.start_keys import check_start_keys
 
 if TYPE_CHECKING:
@@ -29,13 +31,23 @@ if TYPE_CHECKING:
 
     from scrapy_redis_state.crawl import SharedCrawl
     from scrapy_redis_state.store.messages import JoinReply
-    from scrapy_redis_state.store.server_facts import Finding
+    from scrapy_redis_state.store.server_facts import Finding, ServerFacts
 
 logger = logging.getLogger(__name__)
 
 PATIENCE_SECS = 10.0
 """How long a start waits for the server."""
 _PAUSE_SECS = 0.2
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """What the server said to the first questions."""
+
+    facts: ServerFacts
+    joined: Any
+    """The reply to a join without effect, or an error, which may mean only that the
+    server does not know the script; None: it was not asked."""
 
 
 def check_before_start(crawl: SharedCrawl, *, joins: bool) -> Redis:
@@ -47,9 +59,10 @@ def check_before_start(crawl: SharedCrawl, *, joins: bool) -> Redis:
     """
     deadline = time.monotonic() + PATIENCE_SECS
     while True:
-        client = _connect(crawl, max(_PAUSE_SECS, deadline - time.monotonic()))
+        patience_secs = max(_PAUSE_SECS, deadline - time.monotonic())
+        client, answers = _ask(crawl, patience_secs, joins=joins)
         try:
-            findings = _check(crawl, client, joins=joins)
+            findings = _check(crawl, client, answers)
         except Unavailable as error:
             # It went away between two questions, as in a failover.
             client.close()
@@ -65,9 +78,18 @@ def check_before_start(crawl: SharedCrawl, *, joins: bool) -> Redis:
             return client
 
 
-def _connect(crawl: SharedCrawl, patience_secs: float) -> Redis:
+def _ask(
+    crawl: SharedCrawl, patience_secs: float, *, joins: bool
+) -> tuple[Redis, _Answers]:
+    request = crawl.join_request(dry_run=True)
+    calls = [scripts.join(crawl.keys, request)] if joins else []
+
+    def ask_all(client: Redis) -> _Answers:
+        facts, replies = ask(client, crawl.keys.named("crawl"), calls)
+        return _Answers(facts, replies[0] if replies else None)
+
     try:
-        return wait_for_server(crawl.config.url, patience_secs)
+        return first_answer(crawl.config.url, ask_all, patience_secs)
     except Refused:
         raise
     except RedisStateError as error:
@@ -81,40 +103,46 @@ def _away(crawl: SharedCrawl, error: Unavailable) -> str:
     )
 
 
-def _check(crawl: SharedCrawl, client: Redis, *, joins: bool) -> list[Finding]:
+def _check(crawl: SharedCrawl, client: Redis, answers: _Answers) -> list[Finding]:
     """What is worth a line in the log.
 
     :raises Unavailable: if the server stops answering
     """
-    findings = _findings(crawl, client)
+    findings = _findings(crawl, client, answers.facts)
     for finding in findings:
         if finding.fatal:
             url = crawl.config.masked_url
             raise ValueError(f"REDIS_STATE_URL = {url!r}: {finding.text}")
-    if joins:
-        refusal = crawl.refusal(_try_to_join(crawl, client))
+    if answers.joined is not None:
+        refusal = crawl.refusal(_try_to_join(crawl, client, answers.joined))
         if refusal is not None:
             raise refusal
     return findings
 
 
-def _findings(crawl: SharedCrawl, client: Redis) -> list[Finding]:
-    key = crawl.keys.named("crawl")
+def _findings(crawl: SharedCrawl, client: Redis, facts: ServerFacts) -> list[Finding]:
     return [
-        *check_server(client, key),
-        *check_seen_set(client, key, crawl.seen_set),
+        *check_facts(client, facts),
+        *check_seen_by(facts, crawl.seen_set),
         *check_elsewhere(crawl.config.other_urls, crawl.keys),
         *check_start_keys(client, crawl.keys, crawl.start_keys.keys),
-        *durability(client, key),
+        *durability_by(facts),
     ]
 
 
-def _try_to_join(crawl: SharedCrawl, client: Redis) -> JoinReply:
-    """What a join would be answered."""
+def _try_to_join(crawl: SharedCrawl, client: Redis, answer: Any) -> JoinReply:
+    """What a join would be answered.
+
+    :param answer: what one was answered already
+    """
     request = crawl.join_request(dry_run=True)
+    call = scripts.join(crawl.keys, request)
+    known = None if isinstance(answer, Exception) else call.read(answer)
     while True:
-        with translated():
-            reply = run(client, scripts.join(crawl.keys, request))
-        if reply.status is not JoinStatus.EPOCH:
-            return reply
-        request = replace(request, epoch=reply.summary.epoch)
+        if known is None:
+            with translated():
+                known = run(client, call)
+        if known.status is not JoinStatus.EPOCH:
+            return known
+        request = replace(request, epoch=known.summary.epoch)
+        call, known = scripts.join(crawl.keys, request), None

@@ -7,6 +7,7 @@ the worker knows whether a batch may be sent again.
 
 from __future__ import annotations
 
+import inspect
 import ssl
 from importlib import import_module
 from types import ModuleType
@@ -32,6 +33,14 @@ __all__ = ["async_client", "masked", "sync_client", "translate", "translated"]
 
 # Callers bound what they do at a time; a pool that raises when full is no help.
 _NO_LIMIT = 2**31
+
+_PARAMETERS = inspect.signature(redis.connection.AbstractConnection).parameters
+_NAMELESS: dict[str, Any] = (
+    {"driver_info": None}
+    if "driver_info" in _PARAMETERS
+    else {"lib_name": None, "lib_version": None}
+)
+"""Has a connection not begin with round trips that tell the server a library's name."""
 
 _CONNECTIONS = {
     "redis": redis.Connection,
@@ -168,6 +177,10 @@ def _options(
         "retry_on_timeout": False,
         "health_check_interval": 0,
     }
+    if not address.uses_tls:
+        # There the answer to them takes along what TLS sends after its handshake: it
+        # would be taken for an answer that nobody has asked for.
+        options |= _NAMELESS
     if address.scheme == "embedded":
         place = {n: v for n, v in address.options.items() if n != "directory"}
         return options | place | {"attachment": _attachment(address)}

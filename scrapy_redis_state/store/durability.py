@@ -7,12 +7,12 @@ since then are crawled again, since their end and all that they made is gone tog
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 import redis
 
-from scrapy_redis_state.store.cluster import node_for
 from scrapy_redis_state.store.errors import RedisStateError
-from scrapy_redis_state.store.server_facts import Finding, read_config, read_info
+from scrapy_redis_state.store.server_facts import Finding, ServerFacts, facts_of
 from scrapy_redis_state.store.translate import translated
 
 _AGAIN = "pages done since then are crawled again"
@@ -28,24 +28,24 @@ def durability(client: redis.Redis, key: str = "") -> list[Finding]:
     """
     try:
         with translated():
-            client = node_for(client, key)
-            persistence = read_info(client, "persistence")
-            if not persistence:
-                return []
-            replication = read_info(client, "replication")
-            settings = read_config(
-                client, "appendfsync", "save", "min-replicas-to-write"
-            )
+            return durability_by(facts_of(client, key))
     except RedisStateError:
         return []
+
+
+def durability_by(facts: ServerFacts) -> list[Finding]:
+    """As :func:`durability`, of a server that was asked already."""
+    info, settings = facts.info, facts.settings
+    if not info:
+        return []
     return [
-        *_check_failures(persistence),
-        _check_disk(persistence, settings),
-        *_check_replicas(replication, settings),
+        *_check_failures(info),
+        _check_disk(info, settings),
+        *_check_replicas(info, settings),
     ]
 
 
-def _check_failures(persistence: dict[str, str]) -> list[Finding]:
+def _check_failures(persistence: Mapping[str, str]) -> list[Finding]:
     found = []
     if persistence.get("aof_last_write_status") == "err":
         found.append("the last write to its append-only file failed")
@@ -61,7 +61,7 @@ def _check_failures(persistence: dict[str, str]) -> list[Finding]:
     ]
 
 
-def _check_disk(persistence: dict[str, str], settings: dict[str, str]) -> Finding:
+def _check_disk(persistence: Mapping[str, str], settings: Mapping[str, str]) -> Finding:
     if persistence.get("aof_enabled") == "1":
         return _check_sync(settings.get("appendfsync", ""))
     snapshots = settings.get("save")
@@ -105,7 +105,7 @@ def _check_sync(sync: str) -> Finding:
 
 
 def _check_replicas(
-    replication: dict[str, str], settings: dict[str, str]
+    replication: Mapping[str, str], settings: Mapping[str, str]
 ) -> list[Finding]:
     if replication.get("role") == "slave":
         return [

@@ -5,32 +5,36 @@ from __future__ import annotations
 import logging
 import re
 import time
-from contextlib import closing
+from collections.abc import Callable
+from typing import TypeVar
 
 import redis
 from redis.exceptions import NoPermissionError
 
-from scrapy_redis_state.store.client import masked, sync_client, translated
-from scrapy_redis_state.store.cluster import node_for
+from scrapy_redis_state.store.client import (
+    masked,
+    sync_client,
+    translate,
+    translated,
+)
 from scrapy_redis_state.store.errors import RedisStateError, Refused, Unavailable
 from scrapy_redis_state.store.rights import refusal
 from scrapy_redis_state.store.seen import MOST_PACKED, SeenSet, most_bytes
-from scrapy_redis_state.store.server_facts import (
-    Finding,
-    lacks_commands,
-    read_config,
-    read_info,
-)
+from scrapy_redis_state.store.server_facts import Finding, ServerFacts, facts_of
 from scrapy_redis_state.store.url import parse
 
 __all__ = ["Finding", "check_seen_set", "check_server", "wait_for_server"]
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 OLDEST = "6.2"
 # Both came with Redis 6.2. The version itself proves nothing: Valkey reports 7.2.4.
 _NEEDED = ("GETEX", "ZMSCORE")
 _PAUSE_SECS = 0.1
+_USUAL_SECS = 5.0
+"""How long a client waits for an answer."""
 
 
 def check_server(client: redis.Redis, key: str = "") -> list[Finding]:
@@ -44,17 +48,20 @@ def check_server(client: redis.Redis, key: str = "") -> list[Finding]:
     """
     try:
         with translated():
-            client.ping()
-            client = node_for(client, key)
-            return [
-                *_check_scripts(client),
-                *_check_version(client),
-                *_check_eviction(client),
-            ]
+            return check_facts(client, facts_of(client, key))
     except Unavailable:
         raise
     except RedisStateError as error:
         return [Finding(str(error), fatal=True)]
+
+
+def check_facts(client: redis.Redis, facts: ServerFacts) -> list[Finding]:
+    """As :func:`check_server`, of a server that was asked already."""
+    return [
+        *_check_refusal(client, facts),
+        *_check_version(facts),
+        *_check_eviction(facts),
+    ]
 
 
 def check_seen_set(client: redis.Redis, key: str, seen: SeenSet) -> list[Finding]:
@@ -62,21 +69,24 @@ def check_seen_set(client: redis.Redis, key: str, seen: SeenSet) -> list[Finding
 
     :param key: one of the crawl's, to know which node of a cluster is meant
     """
-    check = {"bloom": _check_bloom, "packed": _check_packing}.get(seen.kind)
-    if check is None:
-        return []
     try:
         with translated():
-            return check(node_for(client, key), seen)
+            return check_seen_by(facts_of(client, key), seen)
     except Unavailable:
         raise
     except RedisStateError as error:
         return [Finding(str(error), fatal=True)]
 
 
-def _check_bloom(client: redis.Redis, seen: SeenSet) -> list[Finding]:
-    if not lacks_commands(client, "BF.ADD"):
-        return _check_size(client, seen)
+def check_seen_by(facts: ServerFacts, seen: SeenSet) -> list[Finding]:
+    """As :func:`check_seen_set`, of a server that was asked already."""
+    check = {"bloom": _check_bloom, "packed": _check_packing}.get(seen.kind)
+    return [] if check is None else check(facts, seen)
+
+
+def _check_bloom(facts: ServerFacts, seen: SeenSet) -> list[Finding]:
+    if facts.commands is None or facts.commands["BF.ADD"]:
+        return _check_size(facts, seen)
     return [
         Finding(
             "REDIS_STATE_SEEN = 'bloom' needs a server with RedisBloom (the commands"
@@ -87,9 +97,9 @@ def _check_bloom(client: redis.Redis, seen: SeenSet) -> list[Finding]:
     ]
 
 
-def _check_packing(client: redis.Redis, _: SeenSet) -> list[Finding]:
+def _check_packing(facts: ServerFacts, _: SeenSet) -> list[Finding]:
     setting = "set-max-intset-entries"
-    most = int(read_config(client, setting).get(setting, MOST_PACKED))
+    most = int(facts.settings.get(setting, MOST_PACKED))
     if most >= MOST_PACKED:
         return []
     return [
@@ -102,10 +112,10 @@ def _check_packing(client: redis.Redis, _: SeenSet) -> list[Finding]:
     ]
 
 
-def _check_size(client: redis.Redis, seen: SeenSet) -> list[Finding]:
+def _check_size(facts: ServerFacts, seen: SeenSet) -> list[Finding]:
     """Some servers end themselves when they are asked for more than there is."""
-    facts = read_info(client, "memory")
-    most = int(facts.get("maxmemory", 0)) or int(facts.get("total_system_memory", 0))
+    info = facts.info
+    most = int(info.get("maxmemory", 0)) or int(info.get("total_system_memory", 0))
     needed = most_bytes(seen)
     if not most or needed <= most:
         return []
@@ -123,9 +133,20 @@ def _check_size(client: redis.Redis, seen: SeenSet) -> list[Finding]:
 def wait_for_server(url: str, patience_secs: float = 10.0) -> redis.Redis:
     """Connect, waiting for a server that is away or still loading its data.
 
+    See :func:`first_answer`.
+    """
+    return first_answer(url, lambda client: client.ping(), patience_secs)[0]
+
+
+def first_answer(
+    url: str, ask: Callable[[redis.Redis], T], patience_secs: float = 10.0
+) -> tuple[redis.Redis, T]:
+    """What a server answers, and the client: it may be away or still loading its data.
+
     Blocks for at most ``patience_secs`` seconds; a server that accepts connections and
     is silent may cost twice that.
 
+    :param ask: asks the server, again if there was no answer
     :raises Unavailable: when the patience is over.
     :raises Refused: at once, when waiting cannot help (bad URL, wrong password, not
         Redis).
@@ -135,7 +156,7 @@ def wait_for_server(url: str, patience_secs: float = 10.0) -> redis.Redis:
     told = False
     while True:
         try:
-            return _connect(url, deadline)
+            return _ask(url, ask, deadline)
         except Refused as error:
             raise Refused(f"{named}: {error}") from None
         except Unavailable as error:
@@ -154,14 +175,23 @@ def wait_for_server(url: str, patience_secs: float = 10.0) -> redis.Redis:
         time.sleep(_PAUSE_SECS)
 
 
-def _connect(url: str, deadline: float) -> redis.Redis:
+def _ask(
+    url: str, ask: Callable[[redis.Redis], T], deadline: float
+) -> tuple[redis.Redis, T]:
     # The probe may wait no longer than the patience lasts; the client that is handed
     # out has the usual time.
-    left = min(5.0, max(_PAUSE_SECS, deadline - time.monotonic()))
+    left = min(_USUAL_SECS, max(_PAUSE_SECS, deadline - time.monotonic()))
     probe = sync_client(url, timeout=left, connect_timeout=left)
-    with closing(probe), translated():
-        probe.ping()
-    return sync_client(url)
+    try:
+        with translated():
+            answer = ask(probe)
+    except BaseException:
+        probe.close()
+        raise
+    if left == _USUAL_SECS:
+        return probe, answer
+    probe.close()
+    return sync_client(url), answer
 
 
 def _hint(url: str) -> str:
@@ -172,20 +202,25 @@ def _hint(url: str) -> str:
     return ""
 
 
-def _check_scripts(client: redis.Redis) -> list[Finding]:
-    # A script that the server knows needs EVALSHA alone, until the server forgets it.
-    try:
-        client.eval("return 1", 0)
-    except NoPermissionError as error:
+def _check_refusal(client: redis.Redis, facts: ServerFacts) -> list[Finding]:
+    error = facts.refused
+    if error is None:
+        return []
+    if isinstance(error, NoPermissionError):
         return [Finding(str(refusal(error, client)), fatal=True)]
-    return []
+    problem = translate(error)
+    if isinstance(problem, Unavailable):
+        raise problem
+    return [Finding(str(problem), fatal=True)]
 
 
-def _check_version(client: redis.Redis) -> list[Finding]:
-    version = read_info(client, "server").get("redis_version", "")
-    old = lacks_commands(client, *_NEEDED)
-    if old is None:
-        old = _number(version) < _number(OLDEST) if version else None
+def _check_version(facts: ServerFacts) -> list[Finding]:
+    version = facts.info.get("redis_version", "")
+    old: bool | None = None
+    if facts.commands is not None:
+        old = not all(facts.commands[name] for name in _NEEDED)
+    elif version:
+        old = _number(version) < _number(OLDEST)
     if old is None:
         return [
             Finding(
@@ -206,8 +241,10 @@ def _check_version(client: redis.Redis) -> list[Finding]:
     ]
 
 
-def _check_eviction(client: redis.Redis) -> list[Finding]:
-    policy = _eviction_policy(client)
+def _check_eviction(facts: ServerFacts) -> list[Finding]:
+    name = "maxmemory-policy"
+    # Empty if the user may not ask.
+    policy = facts.info.get("maxmemory_policy", "") or facts.settings.get(name, "")
     remedy = "set it to noeviction (CONFIG SET maxmemory-policy noeviction)"
     if not policy:
         text = (
@@ -229,13 +266,6 @@ def _check_eviction(client: redis.Redis) -> list[Finding]:
     else:
         return []
     return [Finding(text, fatal=policy.startswith("allkeys-"))]
-
-
-def _eviction_policy(client: redis.Redis) -> str:
-    """Empty if the user may not ask."""
-    name = "maxmemory-policy"
-    policy = read_info(client, "memory").get("maxmemory_policy", "")
-    return policy or read_config(client, name).get(name, "")
 
 
 def _number(version: str) -> tuple[int, ...]:
