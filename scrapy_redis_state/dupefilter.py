@@ -11,11 +11,12 @@ from scrapy_redis_state.crawl import SharedCrawl
 from scrapy_redis_state.reports.duplicates import DuplicateNotes
 from scrapy_redis_state.startup.invocation import takes_part
 from scrapy_redis_state.store.client import sync_client
-from scrapy_redis_state.store.state import CrawlState
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
+
+    from scrapy_redis_state.store.state import CrawlState
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +50,8 @@ class DupeFilter(BaseDupeFilter):
             "DUPEFILTER_CLASS is used without the scheduler of scrapy_redis_state: each"
             " request waits for Redis, and only the seen set is shared"
         )
+        from scrapy_redis_state.store.state import CrawlState  # noqa: PLC0415 - rarely
+
         config = self._crawl.config
         self._state = CrawlState(sync_client(config.url), self._crawl.keys)
 

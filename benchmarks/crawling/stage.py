@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from benchmarks.crawling import web
 from benchmarks.crawling.pages import write_pages
 from benchmarks.crawling.trial import Trials
 from benchmarks.servers import version
-from tests.processes import Programs
+from tests.processes import REPOSITORY, Programs
 from tests.servers import Server
 from tests.store.bloom import bloom_module
 
@@ -31,6 +32,8 @@ def stage(
     :param pages: of the site
     :param link_counts: links per page of other sites, called ``links-<number>``
     """
+    # As it is where it is installed, also if Python is told to write none.
+    compileall.compile_dir(REPOSITORY / "scrapy_redis_state", quiet=1)
     bloom = ["--loadmodule", str(bloom_module())]
     with (
         tempfile.TemporaryDirectory() as name,
