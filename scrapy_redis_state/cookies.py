@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import OrderedDict, defaultdict
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
 
+from scrapy import signals
 from scrapy.downloadermiddlewares.cookies import CookiesMiddleware as StockMiddleware
 from scrapy.utils.asyncio import is_asyncio_available
 from scrapy.utils.httpobj import urlparse_cached
@@ -128,6 +130,16 @@ class _Sharing:
         self._has_warned = False
         provider = crawl.config.session_provider
         self._readiness = SessionReadiness(crawl, provider) if provider else None
+        crawl.crawler.signals.connect(self._scheduled, signals.request_scheduled)
+
+    def _scheduled(self, request: Request) -> None:
+        """Connect, and load the first session, while its request is being stored."""
+        crawl = self._crawl
+        crawl.crawler.signals.disconnect(self._scheduled, signals.request_scheduled)
+        # What cannot be used as a key is told when it is.
+        with contextlib.suppress(NotEncodable, TypeError):
+            if key := session_key_of(request, crawl.config.key_prefix):
+                crawl.sessions.expect(key)
 
     def key_of(self, request: Request) -> SessionKey | None:
         """The session of a request; None if it has none that is shared."""

@@ -121,7 +121,10 @@ class Scheduler(BaseScheduler):
         # What else than the seen set decides about a request, the server alone knows.
         self._may_know = config.max_pages_per_site == 0
         self._store = RedisCrawlStore(
-            async_client(config.url), self._crawl.keys, config.wait_replicas
+            async_client(config.url),
+            self._crawl.keys,
+            config.wait_replicas,
+            listener=async_client(config.url),
         )
         options = WorkerOptions(
             first_join=self._crawl.join_request(),

@@ -37,10 +37,22 @@ class RedisCrawlStore:
 
     Every method raises :exc:`.errors.Unavailable` when there was no usable answer (the
     call may have been executed all the same), and other errors of :mod:`.errors`.
+
+    :param listener: another client of the server, to wait with. With the one that calls
+        are made with, waiting takes the connection that is open, and the next call has
+        to wait for a new one
     """
 
-    def __init__(self, client: Redis, keys: CrawlKeys, wait_replicas: int = 0) -> None:
+    def __init__(
+        self,
+        client: Redis,
+        keys: CrawlKeys,
+        wait_replicas: int = 0,
+        *,
+        listener: Redis | None = None,
+    ) -> None:
         self._client = client
+        self._listener = client if listener is None else listener
         self._keys = keys
         self._wait_replicas = wait_replicas
         self._reap_position = FIRST_POSITION
@@ -83,10 +95,11 @@ class RedisCrawlStore:
 
         One idle worker is told of each request, on a connection of this call's own.
         """
-        limit = self._client.connection_pool.connection_kwargs.get("socket_timeout")
+        listener = self._listener
+        limit = listener.connection_pool.connection_kwargs.get("socket_timeout")
         secs = min(WAIT_SECS, limit / 2) if limit else WAIT_SECS
         with translated():
-            found = await self._client.execute_command(  # type: ignore[no-untyped-call]
+            found = await listener.execute_command(  # type: ignore[no-untyped-call]
                 "BLPOP", self._keys.named("wake"), f"{secs:.3f}"
             )
         return found is not None
@@ -102,6 +115,8 @@ class RedisCrawlStore:
     async def close(self) -> None:
         """Close the connections."""
         await self._client.aclose()
+        if self._listener is not self._client:
+            await self._listener.aclose()
 
     async def _run(self, call: Call[T]) -> T:
         with translated():

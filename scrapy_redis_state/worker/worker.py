@@ -92,6 +92,7 @@ class Worker(Stock):
         self._idle_log = IdleLog()
         self._watch = WakeWatch(store.wait_for_work, self._is_dry, self._told)
         self._is_told = self._was_told = False
+        self._told_at = 0.0
         self._ends = False
         self._task: asyncio.Task[None] | None = None
         self._wanted_at = clock.now()
@@ -137,8 +138,10 @@ class Worker(Stock):
 
     async def _run(self) -> None:
         try:
-            while not self.is_over and not self._is_flushed():
+            while not self.is_over:
                 await self._wait()
+                if self._is_flushed():
+                    break
                 await self._exchange()
             await self._sign_off()
         except RedisStateError as error:
@@ -182,9 +185,13 @@ class Worker(Stock):
         """When the next exchange is due."""
         last = self.membership.sent_at
         hungry = self._needs_more()
-        if self._stopping or self._is_told or (hungry and not self._came_up_dry):
+        if self._stopping or (hungry and (self._is_told or not self._came_up_dry)):
             return last
         due = last + self._beat_secs
+        if self._is_told:
+            # It has just got something else: what it needs then is known when the
+            # owner has begun that.
+            due = min(due, self._told_at + LINGER_SECS)
         if hungry:
             is_quiet = self.summary.drained and self._watch.is_listening
             pause = self._beat_secs if is_quiet else IDLE_SECS
@@ -200,7 +207,7 @@ class Worker(Stock):
 
     def _told(self) -> None:
         # Also if it has found something by now: then its exchange tells another.
-        self._is_told = True
+        self._is_told, self._told_at = True, clock.now()
         self._wake.set()
 
     def _linger_secs(self) -> float:

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.test import get_crawler
 
@@ -443,6 +443,40 @@ class TestCost:
             for n in range(300):
                 await worker.get(f"{HOME}{n}")
             assert workers.calls() - before <= 2 + 2 * (time.time() - since)
+
+
+class TestFirst:
+    def schedule(self, worker: Ours, request: Request) -> None:
+        """As the engine does when it has given a request to the scheduler."""
+        worker.crawler.signals.send_catch_log(
+            signals.request_scheduled, request=request, spider=worker.crawler.spider
+        )
+
+    async def test_a_session_is_there_when_its_request_is(self, server, crawl_name):
+        """The first is loaded while its request is stored, and others when needed."""
+        async with workers_on(server, crawl_name) as workers:
+            worker = workers.start()
+            request, other = Request(HOME), Request("http://other.example")
+            for one in (request, other):
+                self.schedule(worker, one)
+            await await_until(lambda: worker.stat("loaded"))
+            for one in (request, other):
+                await worker.send(one)
+            assert worker.stat("loaded") == 2
+            assert len(worker.crawl.sessions) == 2
+
+    @pytest.mark.parametrize(
+        ("url", "jar"), [(HOME, []), (HOME, object()), ("data:,", None)]
+    )
+    async def test_a_request_without_one_is_none_of_its_business(
+        self, server, crawl_name, caplog, url, jar
+    ):
+        """What is wrong with it is said when it is sent."""
+        async with workers_on(server, crawl_name) as workers:
+            worker = workers.start()
+            self.schedule(worker, Request(url, meta={"cookiejar": jar}))
+            assert worker.crawl._sessions is None
+            assert not caplog.records
 
 
 class TestOutage:

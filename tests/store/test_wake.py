@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from scrapy_redis_state.store import CrawlState
@@ -101,3 +103,25 @@ async def test_a_call_is_waited_for_on_a_connection_of_its_own(
     assert listeners() == 1
     await store.close()
     await await_until(lambda: not listeners())
+
+
+async def test_a_listener_leaves_calls_their_connection(server, crawl):
+    """Or the next call would have to connect, and to log in, first."""
+    client = async_client(f"{server.url}&client_name=caller")
+    listener = async_client(f"{server.url}&client_name=listener")
+    store = RedisCrawlStore(client, crawl.keys, listener=listener)
+
+    def names() -> list[str]:
+        found = [one["name"] for one in crawl.client.client_list()]
+        return sorted(set(found) & {"caller", "listener"})
+
+    await store.reap()
+    waiting = asyncio.ensure_future(store.wait_for_work())
+    await await_until(lambda: names() == ["caller", "listener"])
+    await store.reap()
+    assert [one["name"] for one in crawl.client.client_list()].count("caller") == 1
+    crawl.member()
+    crawl.push(page("a"))
+    assert await waiting
+    await store.close()
+    await await_until(lambda: not names())

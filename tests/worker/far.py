@@ -101,11 +101,20 @@ class Crawler(Owner):
         self._free = concurrency
         self._page_secs, self._work_secs = page_secs, work_secs
         self._idle_at = 0.0
+        self._news = asyncio.Event()
         self._loop = asyncio.get_running_loop()
 
     def changed(self) -> None:
         super().changed()
         self._loop.call_soon(self._begin)
+        self._news.set()
+
+    async def close(self) -> None:
+        """Stop as soon as nothing is left to do in the crawl."""
+        while self.worker.has_work:
+            self._news.clear()
+            await self._news.wait()
+        await self.worker.stop(ends=True)
 
     def _begin(self) -> None:
         unstarted = len(self.worker._buffer)
@@ -140,6 +149,8 @@ class Crawl:
         self.store = FarStore(round_trip_secs)
         self.exchanges = 0
         """Made until the last page was done."""
+        self.closing_secs = 0.0
+        """From the end of the last page until all had signed off."""
         with virtual_time() as loop:
             self.secs, self.crawlers = loop.run_until_complete(self._run(crawlers))
 
@@ -160,10 +171,10 @@ class Crawl:
         for one in crew:
             one.worker.start()
         await self._is_done.wait()
-        secs, self.exchanges = clock.now() - began, len(self.store.exchanges)
-        for one in crew:
-            await one.worker.stop()
-        return secs, crew
+        ended, self.exchanges = clock.now(), len(self.store.exchanges)
+        await asyncio.gather(*(one.close() for one in crew))
+        self.closing_secs = clock.now() - ended
+        return ended - began, crew
 
     def _page_done(self) -> None:
         self._left -= 1

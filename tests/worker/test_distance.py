@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from scrapy_redis_state.store.messages import CrawlStatus
+from scrapy_redis_state.worker.worker import IDLE_SECS
 from tests.worker.far import Crawl
 
 FAR_SECS = 0.15
@@ -41,6 +43,16 @@ class TestFar:
         options = {"page_secs": page_secs, "prefetch": 1, "concurrency": 1}
         crawl = Crawl(50, round_trip_secs, options)
         assert crawl.crawlers[0].most_unstarted == 1
+
+
+class TestEnd:
+    @pytest.mark.parametrize("workers", [1, 3])
+    def test_the_end_takes_few_round_trips(self, workers):
+        """What is in the air, the last end, and the sign-off."""
+        crawl = Crawl(100, FAR_SECS, *[{}] * workers)
+        assert crawl.store.crawl.status is CrawlStatus.FINISHED
+        idle = IDLE_SECS if workers > 1 else 0  # until the others look
+        assert crawl.closing_secs < 3 * FAR_SECS + idle + 0.02
 
 
 class TestNear:

@@ -103,6 +103,19 @@ class TestPace:
             worker.membership.summary = replace(worker.summary, drained=False)
             assert worker._next_at() - since <= IDLE_SECS
 
+    async def test_who_is_told_of_more_and_has_enough_begins_it_first(self, fleet):
+        """So that its exchange asks for what it then needs; one that has none asks."""
+        async with fleet.worker() as worker:
+            await fleet.exchanged(worker, 2)
+            worker._told()
+            assert worker._next_at() == worker.membership.sent_at
+            await fleet.exchanged(worker)
+            fleet.push(page("a"))
+            await await_until(lambda: worker.held)
+            await fleet.exchanged(worker, 2)
+            worker._told()
+            assert worker._next_at() == worker._told_at + LINGER_SECS
+
     async def test_a_worker_with_enough_to_do_beats_once_a_second(self, fleet):
         """Nothing else asks for an exchange."""
         fleet.push(page("a"), page("b"))

@@ -114,6 +114,11 @@ class SessionCache:
                 entry.unmet = at_least
         return entry.session
 
+    def expect(self, key: SessionKey) -> None:
+        """Have the session loaded: it is going to be asked for."""
+        if not self._closed:
+            self._load(self._use(key))
+
     async def save(
         self, key: SessionKey, changes: Changes, epoch: str = ""
     ) -> Saved | None:
