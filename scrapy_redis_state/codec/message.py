@@ -7,6 +7,7 @@ itself; for all others a message has to be a request, by name of field.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from w3lib.url import safe_url_string
@@ -14,9 +15,16 @@ from w3lib.url import safe_url_string
 from scrapy_redis_state.codec.errors import NotDecodable, NotEncodable, UnknownCode
 from scrapy_redis_state.codec.label import SHOWN
 from scrapy_redis_state.codec.payload import (
+    BODY,
+    COMPRESS_BYTES,
+    ENCODING,
+    HEADERS,
     MAX_BYTES,
     MESSAGE,
+    META,
+    METHOD,
     NAMES,
+    URL,
     check_types,
     encode_fields,
 )
@@ -46,6 +54,28 @@ def encode_message(message: Mapping[str, Any], max_bytes: int = MAX_BYTES) -> by
     return encode_fields(_codec, {MESSAGE: dict(message)}, max_bytes)
 
 
+def encode_url(url: str, priority: int | None = None) -> bytes:
+    """Return the payload of a message that is but a URL, of :data:`SHORT` characters.
+
+    That of ``{"url": url}``, with the priority if there is one, in a fraction of the
+    time.
+    """
+    head, tail = _around_url(priority)
+    return head + _codec.pack(url) + tail
+
+
+SHORT = COMPRESS_BYTES // 2
+"""No URL of so many characters is in a payload that is compressed."""
+
+
+@lru_cache(typed=True)
+def _around_url(priority: int | None) -> tuple[bytes, bytes]:
+    message = {"url": ""} if priority is None else {"url": "", "priority": priority}
+    name = _codec.pack("url")
+    head, tail = encode_message(message).split(name + _codec.pack(""))
+    return head + name, tail
+
+
 def is_verbatim(meta: object) -> bool:
     """Whether the URL is to be taken as it is, as newer Scrapy does."""
     return isinstance(meta, Mapping) and bool(meta.get("verbatim_url"))
@@ -63,21 +93,25 @@ def request_fields(message: Mapping[str, Any]) -> dict[int, Any]:
 
     :raises ValueError: it describes none (or one of :data:`UNREADABLE`)
     """
-    given = {n: v for n, v in message.items() if n in NUMBERS and v is not None}
-    url = given.get("url")
+    given = {
+        NUMBERS[name]: value
+        for name, value in message.items()
+        if name in NUMBERS and value is not None
+    }
+    url = given.get(URL)
     if not isinstance(url, str) or "://" not in url:
         raise ValueError(
             f"Not the URL of a request, which needs a scheme: {url!r:.{SHOWN}}."
         )
-    encoding = given.get("encoding", "utf-8")
-    if not is_verbatim(given.get("meta")):
-        given["url"] = safe_url_string(url, encoding)
-    given["method"] = str(given.get("method", "GET")).upper()
-    if isinstance(given.get("body"), str):
-        given["body"] = given["body"].encode(encoding)
-    if "headers" in given:
-        given["headers"] = _header_lists(given["headers"])
-    return {NUMBERS[name]: value for name, value in given.items()}
+    encoding = given.get(ENCODING, "utf-8")
+    if not is_verbatim(given.get(META)):
+        given[URL] = safe_url_string(url, encoding)
+    given[METHOD] = str(given.get(METHOD, "GET")).upper()
+    if isinstance(given.get(BODY), str):
+        given[BODY] = given[BODY].encode(encoding)
+    if HEADERS in given:
+        given[HEADERS] = _header_lists(given[HEADERS])
+    return given
 
 
 def decoded_fields(message: dict[str, Any]) -> dict[int, Any]:

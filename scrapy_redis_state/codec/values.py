@@ -98,7 +98,7 @@ class Codec:
         cls = type(value)
         if cls in PLAIN:
             return value
-        if cls.__module__ == _LXML and isinstance(value, str):
+        if cls is not dict and cls.__module__ == _LXML and isinstance(value, str):
             return str(value)
         if not depth:
             raise NotEncodable(
@@ -134,6 +134,9 @@ class Codec:
             return value
         wired = {}
         for key, item in value.items():
+            if type(item) in PLAIN:
+                wired[key] = item
+                continue
             try:
                 wired[key] = self._wire(item, depth)
             except NotEncodable as error:

@@ -32,18 +32,26 @@ class Verbs:
         )
 
     def add(
-        self, name: str, run: Run, text: str, *, crawl: bool = True, reads: bool = False
+        self,
+        name: str,
+        run: Run,
+        text: str,
+        *,
+        crawl: bool = True,
+        reads: bool = False,
+        begins: bool = False,
     ) -> argparse.ArgumentParser:
         """A parser for what the verb takes.
 
         :param text: what it does, in one line
         :param crawl: whether it is about one crawl
         :param reads: whether it only looks, and can answer in JSON
+        :param begins: whether it makes something where nothing is: a crawl, a session
         """
         parser = self._parsers.add_parser(
             name, help=text, description=f"{text[0].upper()}{text[1:]}."
         )
-        parser.set_defaults(run=run)
+        parser.set_defaults(run=run, begins=begins)
         _add_place(parser, crawl=crawl, default=argparse.SUPPRESS)
         if reads:
             parser.add_argument("--json", action="store_true", help="answer in JSON")

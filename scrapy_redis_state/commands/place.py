@@ -14,7 +14,7 @@ from scrapy_redis_state.codec.message import HOOK
 from scrapy_redis_state.settings import Config, setting_value
 from scrapy_redis_state.store import CrawlState
 from scrapy_redis_state.store.canonical import UrlRules
-from scrapy_redis_state.store.client import sync_client
+from scrapy_redis_state.store.client import refuse_new, sync_client
 from scrapy_redis_state.store.errors import Refused, Unavailable
 from scrapy_redis_state.store.keys import CrawlKeys
 from scrapy_redis_state.store.sessions.sessions import Sessions
@@ -47,6 +47,7 @@ class Place:
         self._spider: str | None = getattr(options, "spider", None)
         crawl: str | None = getattr(options, "crawl", None)
         self._is_named = self._spider is not None or crawl is not None
+        self._begins: bool = getattr(options, "begins", False)
         self._config: Config | None = None
         for option, name in _OPTIONS.items():
             value = getattr(options, option, None)
@@ -70,8 +71,13 @@ class Place:
     @contextmanager
     def client(self, url: str) -> Iterator[Redis]:
         """A connection to one server, closed at the end."""
-        with closing(sync_client(url)) as client:
+        with closing(self._connect(url)) as client:
             yield client
+
+    def _connect(self, url: str) -> Redis:
+        if not self._begins:
+            refuse_new(url)
+        return sync_client(url)
 
     @contextmanager
     def sessions(self) -> Iterator[Sessions]:
@@ -123,7 +129,7 @@ class Place:
     def state(self) -> Iterator[CrawlState]:
         """The crawl, disconnected at the end."""
         ttl = int(self.config.session_ttl_secs)
-        client = sync_client(self.config.url)
+        client = self._connect(self.config.url)
         with CrawlState(client, self.keys, ttl, self.rules) as state:
             yield state
 
@@ -144,10 +150,10 @@ class Place:
         """An error in one line, with the server or the file that it is about."""
         if isinstance(error, Unavailable):
             urls = [self._config.url] if self._config else list(self.urls)
-            return (
-                f"{', '.join(map(masked, urls))}: {error}; if it stays so, start the"
-                " server, or correct REDIS_STATE_URL (--url)"
-            )
+            remedy = "start the server, or correct REDIS_STATE_URL (--url)"
+            if error.answers:
+                remedy = "see what it lacks (memory, disk, replicas), or is busy with"
+            return f"{', '.join(map(masked, urls))}: {error}; if it stays so, {remedy}"
         if isinstance(error, OSError) and error.filename and error.strerror:
             return f"{error.filename}: {error.strerror}"
         return str(error)

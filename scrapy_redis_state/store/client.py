@@ -29,7 +29,14 @@ from scrapy_redis_state.store.url import Address, Node, masked, parse
 if TYPE_CHECKING:
     from scrapy_redis_state.store.embedded import Attachment
 
-__all__ = ["async_client", "masked", "sync_client", "translate", "translated"]
+__all__ = [
+    "async_client",
+    "masked",
+    "refuse_new",
+    "sync_client",
+    "translate",
+    "translated",
+]
 
 # Callers bound what they do at a time; a pool that raises when full is no help.
 _NO_LIMIT = 2**31
@@ -110,6 +117,16 @@ def sync_client(
             connection_class=_CONNECTIONS[address.scheme], **options
         )
     return redis.Redis.from_pool(pool)
+
+
+def refuse_new(url: str) -> None:
+    """Say so where no embedded server ever ran: who only looks must not begin one.
+
+    :raises Refused: then, or if the URL cannot be used
+    """
+    address = _address(url)
+    if address.scheme == "embedded":
+        _attachment(address).refuse_new()
 
 
 def _async_node(

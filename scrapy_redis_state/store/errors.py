@@ -23,6 +23,11 @@ class Unavailable(RedisStateError):
 
     close_reason = "redis_unavailable"
 
+    def __init__(self, text: str = "", *, answers: bool = False) -> None:
+        super().__init__(text)
+        self.answers = answers
+        """There is a server, which says that it cannot now: it is full, or busy."""
+
 
 class StateLost(RedisStateError):
     """The crawl's keys vanished, were overwritten, or are another generation's."""

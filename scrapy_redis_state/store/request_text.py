@@ -34,7 +34,7 @@ def read_object(text: str) -> str | dict[str, Any]:
         raise ValueError("is nested too deeply") from None
     except ValueError as error:
         raise ValueError(f"is not JSON: {error}") from None
-    if not isinstance(given, str | dict):
+    if not isinstance(given, (str, dict)):
         raise ValueError("is neither a URL nor an object")  # noqa: TRY004 - of a value
     return given
 
@@ -48,8 +48,9 @@ def read_request(text: str) -> RequestLike:
     if isinstance(request, str):
         return request
     fields = {name: value for name, value in request.items() if value is not None}
-    for name, types in _TYPES.items():
-        if name in fields and not isinstance(fields[name], types):
+    for name, value in fields.items():
+        types = _TYPES.get(name)
+        if types and not isinstance(value, types):
             kinds = " or ".join(_JSON_NAMES[one] for one in types)
             raise ValueError(f"{name} is not {kinds}")
     return fields

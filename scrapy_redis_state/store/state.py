@@ -1,8 +1,8 @@
 """The crawl's state for programs that are not Scrapy: producers, workers, tools.
 
 ``CrawlState`` and ``AsyncCrawlState`` have the same methods; those of the second are
-awaited. (Only the first can export and import a crawl.) One object is for one thread or
-task at a time.
+awaited. (Only the first can export and import a crawl, and push ahead.) One object is
+for one thread or task at a time.
 
 Nothing is retried by itself: when the server does not answer, a method raises
 :exc:`~.errors.Unavailable`, and may be called again. A push that is repeated stores
@@ -12,7 +12,7 @@ nothing twice, unless its requests have ``dont_filter``.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy_redis_state.store import endings
@@ -25,6 +25,7 @@ from scrapy_redis_state.store.keys import CrawlKeys
 from scrapy_redis_state.store.messages import CrawlStatus
 from scrapy_redis_state.store.move import export_crawl, import_crawl
 from scrapy_redis_state.store.operator_steps import OperatorSteps
+from scrapy_redis_state.store.pushing import push_in_order
 from scrapy_redis_state.store.runner import run_steps
 from scrapy_redis_state.store.seen import (
     DEFAULT_CAPACITY,
@@ -123,7 +124,23 @@ class CrawlState:
         self, requests: Iterable[RequestLike | Store], priority: int | None = None
     ) -> list[bool]:
         """Store requests, 500 a round trip; for each, whether it was new."""
-        return self._run(self._steps.push_many(requests, priority))
+        # All are looked at before the first is sent.
+        return self._push([*self._steps.stores(requests, priority)])
+
+    def push_ahead(
+        self, requests: Iterable[RequestLike | Store], priority: int | None = None
+    ) -> Iterator[list[bool]]:
+        """Store any number of requests, which are read while others are stored.
+
+        They are stored as the result is iterated over, in their order.
+
+        :return: of 500 at a time: for each, whether it was new
+        :raises ValueError: for a request that no worker could run; this, and any other
+            error, may come when requests of up to five round trips that no answer was
+            returned for are stored, or some of them
+        """
+        stores = self._steps.stores(requests, priority)
+        return push_in_order(self._client, self._steps, stores)
 
     def push_message(
         self, message: Mapping[str, Any], priority: int | None = None
@@ -142,7 +159,7 @@ class CrawlState:
         self, messages: Iterable[Mapping[str, Any]], priority: int | None = None
     ) -> list[bool]:
         """:meth:`push_message` for many, 500 a round trip."""
-        return self._run(self._steps.push_messages(messages, priority))
+        return self._push([*self._steps.message_stores(messages, priority)])
 
     def claim(self, url: str) -> bool:
         """Mark *url* as seen; True for the one program that was first."""
@@ -160,6 +177,7 @@ class CrawlState:
         """Have *url* count as new again; True if it was seen.
 
         :raises Refused: if the seen set is a Bloom filter, which cannot forget
+        :raises ValueError: for what is no URL of a page; then nothing is forgotten
         """
         return self.forget_many([url])[0]
 
@@ -364,6 +382,10 @@ class CrawlState:
             of a later version; then nothing is left of it
         """
         return import_crawl(self._client, self._steps.keys, file, progress=progress)
+
+    def _push(self, requests: Iterable[Store]) -> list[bool]:
+        answered = push_in_order(self._client, self._steps, requests)
+        return [new for some in answered for new in some]
 
     def _run(self, steps: Steps[T]) -> T:
         return run_steps(self._client, steps)

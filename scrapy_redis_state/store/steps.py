@@ -10,10 +10,18 @@ import os
 import re
 import socket
 import uuid
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
+from scrapy_redis_state.codec.label import SHOWN
 from scrapy_redis_state.store import scripts
 from scrapy_redis_state.store.call import Call
 from scrapy_redis_state.store.canonical import DEFAULT_RULES, UrlRules, url_fingerprint
@@ -57,6 +65,9 @@ BATCH = 500
 PLACES_TRIED = 3
 """How often a lease is asked for when the program has lost its place meanwhile."""
 
+_WITHOUT_SLASHES = ("about:", "data:")
+"""Other URLs that Scrapy takes."""
+
 _NOT_OVER_BY_AGE_MS = 10 * 365 * 86_400_000
 
 
@@ -90,19 +101,27 @@ class CrawlSteps:
     def push_many(
         self, requests: Iterable[RequestLike | Store], priority: int | None
     ) -> Steps[list[bool]]:
-        operations = [
-            one
-            if isinstance(one, Store)
-            else store_operation(one, priority, self._rules)
-            for one in requests
-        ]
-        return (yield from self._push(operations))
+        return (yield from self._push([*self.stores(requests, priority)]))
 
     def push_messages(
         self, messages: Iterable[Mapping[str, Any]], priority: int | None
     ) -> Steps[list[bool]]:
-        operations = [message_operation(one, priority, self._rules) for one in messages]
-        return (yield from self._push(operations))
+        return (yield from self._push([*self.message_stores(messages, priority)]))
+
+    def stores(
+        self, requests: Iterable[RequestLike | Store], priority: int | None
+    ) -> Iterator[Store]:
+        for one in requests:
+            if isinstance(one, Store):
+                yield one
+            else:
+                yield store_operation(one, priority, self._rules)
+
+    def message_stores(
+        self, messages: Iterable[Mapping[str, Any]], priority: int | None
+    ) -> Iterator[Store]:
+        for one in messages:
+            yield message_operation(one, priority, self._rules)
 
     def claim_many(self, fingerprints: Iterable[bytes]) -> Steps[list[bool]]:
         return (yield from self._push([Claim(one) for one in fingerprints]))
@@ -116,7 +135,7 @@ class CrawlSteps:
             return [False] * len(operations)
         forgotten: list[bool] = []
         for first in range(0, len(operations), BATCH):
-            answers = yield from self._push_piece(operations[first : first + BATCH])
+            answers = yield from self.push_batch(operations[first : first + BATCH])
             FORGETTING.note()
             if Answer.REFUSED in answers:
                 raise Refused(
@@ -127,6 +146,10 @@ class CrawlSteps:
         return forgotten
 
     def _forget_operation(self, url: str) -> Forget:
+        if "://" not in url and not url.startswith(_WITHOUT_SLASHES):
+            raise ValueError(
+                f"Not the URL of a page, which needs a scheme: {url!r:.{SHOWN}}."
+            )
         fingerprint = self._fingerprint(url)
         return Forget(fingerprint, fingerprint, counted_site(url))
 
@@ -136,32 +159,36 @@ class CrawlSteps:
     def _push(self, operations: Sequence[Operation]) -> Steps[list[bool]]:
         stored: list[bool] = []
         for first in range(0, len(operations), BATCH):
-            piece = operations[first : first + BATCH]
-            for answer in (yield from self._push_piece(piece)):
-                if answer is Answer.REFUSED:
-                    raise RedisStateError(
-                        f"The server has no room: {len(stored)} of {len(operations)}"
-                        " were stored; raise its maxmemory, or wait and send the rest."
-                    )
-                stored.append(answer is Answer.STORED)
+            batch = operations[first : first + BATCH]
+            stored += were_new((yield from self.push_batch(batch)), len(stored))
         return stored
 
-    def _push_piece(self, piece: Sequence[Operation]) -> Steps[tuple[Answer, ...]]:
+    def push_batch(self, batch: Sequence[Operation]) -> Steps[tuple[Answer, ...]]:
+        """Push what one call carries."""
         while True:
-            token = uuid.uuid4().hex
-            call = scripts.push(self.keys, self._epoch, token, piece)
-            reply: scripts.PushReply = yield call
-            if reply.status == "wrong_type":
-                raise self._mismatch(*reply.wrong)
-            self._epoch = reply.epoch
-            self._adopt_seen_set(reply.seen_set)
-            if reply.status == "finished":
-                raise Refused(
-                    f"Crawl {self.keys.crawl!r} is finished and takes no requests: use"
-                    " another crawl id, or reset it."
-                )
-            if reply.status == "ok":
-                return reply.answers
+            answers = self.pushed((yield self.push_call(batch)))
+            if answers is not None:
+                return answers
+
+    def push_call(self, batch: Sequence[Operation]) -> Call[scripts.PushReply]:
+        """The call that does it, by what is known of the crawl."""
+        return scripts.push(self.keys, self._epoch, uuid.uuid4().hex, batch)
+
+    def pushed(self, reply: scripts.PushReply) -> tuple[Answer, ...] | None:
+        """The answers of a reply; None: nothing was done, and another call may be made.
+
+        :raises Refused: the crawl does not take it
+        """
+        if reply.status == "wrong_type":
+            raise self._mismatch(*reply.wrong)
+        self._epoch = reply.epoch
+        self._adopt_seen_set(reply.seen_set)
+        if reply.status == "finished":
+            raise Refused(
+                f"Crawl {self.keys.crawl!r} is finished and takes no requests: use"
+                " another crawl id, or reset it."
+            )
+        return reply.answers if reply.status == "ok" else None
 
     def _adopt_seen_set(self, spec: str) -> None:
         """Go by the crawl's, unless another one was asked for."""
@@ -356,6 +383,23 @@ class CrawlSteps:
             f"Crawl {self.keys.crawl!r} cannot be used: {name} is {stored!r},"
             f" not {expected!r}."
         )
+
+
+def were_new(answers: Iterable[Answer], before: int) -> list[bool]:
+    """Whether each request that was pushed was new.
+
+    :param before: how many were answered earlier
+    :raises RedisStateError: if the server had no room for one
+    """
+    new: list[bool] = []
+    for answer in answers:
+        if answer is Answer.REFUSED:
+            raise RedisStateError(
+                f"The server has no room: the first {before + len(new)} were stored, or"
+                " known; raise its maxmemory, or wait and send the rest."
+            )
+        new.append(answer is Answer.STORED)
+    return new
 
 
 def _matches(pattern: re.Pattern[str], request: Popped) -> bool:

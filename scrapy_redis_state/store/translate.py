@@ -54,7 +54,10 @@ def translate(error: Exception) -> RedisStateError:
         if problem := _tls_refusal(cause):
             return Refused(problem.format(text=text))
     if isinstance(error, _TRANSIENT) or _has(text, _TRANSIENT_MARKS):
-        return Unavailable(f"no usable answer from the server ({text})")
+        return Unavailable(
+            f"no usable answer from the server ({text})",
+            answers=isinstance(error, _ANSWERS),
+        )
     return CommandFailed(f"the server rejected a command ({text})")
 
 
@@ -130,6 +133,8 @@ _TRANSIENT = (
     EOFError,
     asyncio.TimeoutError,
 )
+
+_ANSWERS = (exceptions.ResponseError, exceptions.BusyLoadingError)
 
 # Codes that redis-py has no class for, or that a script's error hides from it.
 _TRANSIENT_MARKS = (

@@ -157,6 +157,17 @@ def test_pages_count_as_new_again(commands: Commands, state: CrawlState) -> None
     assert state.claim_many([url(1), url(2)]) == [True, False]
 
 
+def test_what_is_no_url_cannot_be_forgotten(
+    commands: Commands, state: CrawlState
+) -> None:
+    """Nothing is, then; it may be a slip in one that was seen."""
+    state.claim_many([url(1), "data:,x"])
+    text = refusal(commands("forget", url(1), "shop.example/1"))
+    assert text == ("Not the URL of a page, which needs a scheme: 'shop.example/1'.")
+    assert not state.claim(url(1))
+    assert commands("forget", "data:,x").output == "1 page forgotten\n"
+
+
 def test_a_bloom_filter_cannot_forget_and_tells_what_it_cost(
     commands: Commands, fresh_server: StartServer, crawl_name: str
 ) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from scrapy_redis_state.store import CrawlState
+from scrapy_redis_state.store.keys import CrawlKeys
 from tests.commands.commands import Commands, refusal
 from tests.crawl.crawls import Crawls
 from tests.processes import wait_until
@@ -119,6 +122,22 @@ def test_a_doctor_names_what_is_wrong(
     assert (
         "failed   rights: the user may not run ZREM: allow it with ACL" in done.output
     )
+
+
+def test_a_doctor_tells_of_an_import_apart(commands: Commands, server: Server) -> None:
+    """What a worker would be told is no matter of its rights."""
+    with CrawlState.connect(server.url, crawl=commands.crawl) as state:
+        state.push(URL)
+    key = CrawlKeys(commands.crawl).named("crawl")
+    server.client().hset(key, "status", "importing")
+    done = commands("doctor", "--json")
+    assert done.status == 1
+    found = {one["check"]: one for one in json.loads(done.output)}
+    (failed,) = (one for one in found.values() if one["level"] == "failed")
+    assert failed["check"] == "import"
+    assert "remove what there is with 'scrapy redis-state delete'" in failed["text"]
+    assert found["rights"]["level"] == "note"
+    assert not found.keys() & {"crawl", "keys"}
 
 
 def test_a_doctor_is_told_when_there_is_no_server(commands: Commands) -> None:

@@ -460,8 +460,8 @@ class TestParametersLeftOut:
         some = rules(["x"])
         for number in range(6000):
             some.canonical(f"http://h{number % 1500}.example/?n{number}=1")
-        assert some._is_left_out.cache_info().currsize <= 1024
-        assert some._matcher.cache_info().currsize == 1
+        assert some._reader_for.cache_info().currsize <= 1024
+        assert some._reader_by.cache_info().currsize == 1
 
 
 class TestVersion:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from urllib.parse import quote_plus, unquote_to_bytes
+
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, reject
 from hypothesis import strategies as st
 from scrapy import Request
 from w3lib.url import safe_url_string
 
+from scrapy_redis_state.codec import encode_message
+from scrapy_redis_state.codec.message import SHORT, is_verbatim, request_fields
+from scrapy_redis_state.codec.payload import BODY, META, METHOD, URL
 from scrapy_redis_state.store.canonical import (
     StripRules,
     UrlRules,
     is_plain,
     needs_no_quoting,
+    request_fingerprint,
 )
+from scrapy_redis_state.store.canonical.parts import canonical_component
+from scrapy_redis_state.store.messages import Store
 from scrapy_redis_state.store.requests import store_operation
 
 RULES = (
@@ -72,12 +82,88 @@ def test_what_needs_no_quoting_is_what_a_request_makes_of_it(url):
         assert safe_url_string(url) == Request(url).url == url
 
 
-@example("https://shop.example/list?page=2&utm_source=x&a=1", None)
-@given(plain_urls(), st.none() | st.integers(-9, 9))
-def test_a_pushed_url_is_the_request_with_that_url(url, priority):
+def the_long_way(message, priority, rules):
+    """A request as any is stored, whatever its URL and its fields are."""
+    fields = request_fields(message)
+    page = fields[URL]
+    if not is_verbatim(fields.get(META)):
+        page = rules.parsed(page)
+    fingerprint = request_fingerprint(page, fields[METHOD], fields.get(BODY, b""))
+    if priority is not None:
+        message = {**message, "priority": priority}
+    filtered = b"" if message.get("dont_filter") else fingerprint
+    return Store(encode_message(message), message.get("priority") or 0, filtered)
+
+
+LONGEST = "https://shop.example/" + "a" * (SHORT - 21)
+
+_PRIORITIES = st.none() | st.integers(-(2**53), 2**53)
+
+
+@example("https://shop.example/list?page=2&utm_source=x&a=1", None, RULES[0])
+@example(LONGEST, 2**53, RULES[0])
+@example(LONGEST + "a", None, RULES[0])
+@example(LONGEST * 2, None, RULES[0])
+@given(plain_urls(), _PRIORITIES, st.sampled_from(RULES))
+def test_a_pushed_url_is_the_request_with_that_url(url, priority, rules):
     """Byte by byte, whichever way it takes."""
-    fields = {"url": url}
-    assert store_operation(url, priority) == store_operation(fields, priority)
+    expected = the_long_way({"url": url}, priority, rules)
+    assert store_operation(url, priority, rules) == expected
+    assert store_operation({"url": url}, priority, rules) == expected
+
+
+@given(
+    st.fixed_dictionaries(
+        {"url": plain_urls() | urls()},
+        optional={
+            "meta": st.sampled_from([{}, {"a": [1]}, {"verbatim_url": True}, []]),
+            "dont_filter": st.booleans(),
+            "callback": st.just("parse"),
+            "priority": st.integers(-9, 9),
+            "method": st.sampled_from(["GET", "post"]),
+            "body": st.sampled_from(["", "é"]),
+            "encoding": st.sampled_from(["utf-8", "utf-16", "latin-1"]),
+        },
+    ),
+    _PRIORITIES,
+)
+def test_a_request_with_a_plain_url_is_stored_as_any(message, priority):
+    """What else it says counts, as far as it says which page it is."""
+    try:
+        expected = the_long_way(message, priority, RULES[0])
+    except ValueError:
+        reject()
+    assert store_operation(message, priority, RULES[0]) == expected
+
+
+@pytest.mark.parametrize("priority", [True, 1.0, 2**53 + 1, "1", [1]])
+def test_the_priority_of_a_plain_url_must_be_a_whole_number(priority):
+    """Also after an equal one that is."""
+    url = "https://shop.example/"
+    assert store_operation(url, 1).priority == 1
+    with pytest.raises(ValueError, match=f"The priority of {url} is "):
+        store_operation(url, priority)
+
+
+@given(
+    st.sampled_from(["GET", "POST", "get", '"']),
+    st.text(max_size=20) | urls(),
+    st.sampled_from([b"", b"a"]),
+)
+def test_fingerprints_are_those_of_scrapy(method, url, body):
+    """Of the JSON text that says what the request is."""
+    what = {"method": method, "url": url, "body": body.hex(), "headers": {}}
+    text = json.dumps(what, sort_keys=True).encode()
+    expected = hashlib.sha1(text, usedforsecurity=False).digest()
+    assert request_fingerprint(url, method, body) == expected
+
+
+@given(st.text("ab+ %2B&;=é~_.-", max_size=12))
+def test_parts_of_a_query_that_need_no_work_are_what_the_work_makes(text):
+    """Such as texts with a plus for a space."""
+    if "%" not in text and ";" not in text:
+        expected = quote_plus(unquote_to_bytes(text.replace("+", " ")))
+        assert canonical_component(text) == expected
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,9 @@ from scrapy_redis_state.commands.output import count, say, say_json
 from scrapy_redis_state.store import CrawlState
 from scrapy_redis_state.store.client import translated
 from scrapy_redis_state.store.durability import durability
-from scrapy_redis_state.store.errors import RedisStateError, Refused
+from scrapy_redis_state.store.errors import RedisStateError, Refused, Unavailable
 from scrapy_redis_state.store.keys import CrawlKeys
-from scrapy_redis_state.store.messages import JoinRequest
+from scrapy_redis_state.store.messages import CrawlStatus, JoinRequest
 from scrapy_redis_state.store.runner import run
 from scrapy_redis_state.store.scripts import join
 from scrapy_redis_state.store.server_check import check_seen_set, check_server
@@ -77,7 +78,12 @@ def _check_all(place: Place) -> Iterator[Diagnosis]:
     else:
         named = True
     for url in urls:
-        with place.client(url) as client:
+        with ExitStack() as stack:
+            try:
+                client = stack.enter_context(place.client(url))
+            except Refused as error:
+                yield Diagnosis("connection", FAILED, str(error))
+                continue
             connection = _connection(client, url)
             yield connection
             if connection.level == FAILED:
@@ -92,7 +98,8 @@ def _connection(client: Redis, url: str) -> Diagnosis:
         with translated():
             client.ping()
     except RedisStateError as error:
-        remedy = "" if isinstance(error, Refused) else ": start it, or correct the URL"
+        is_away = isinstance(error, Unavailable) and not error.answers
+        remedy = ": start it, or correct the URL" if is_away else ""
         return Diagnosis("connection", FAILED, f"{masked(url)}: {error}{remedy}")
     return Diagnosis("connection", OK, f"{masked(url)} answers")
 
@@ -101,7 +108,7 @@ def _server(client: Redis, keys: CrawlKeys) -> Iterator[Diagnosis]:
     key = keys.named("crawl")
     yield from _findings("server", check_server(client, key), "version and policy")
     yield from _findings("persistence", durability(client, key), "cannot be read")
-    yield _rights(client, keys)
+    yield from _rights(client, keys)
     what = f"the server can keep a seen set of kind {keys.seen_set.kind}"
     yield from _findings("seen set", check_seen_set(client, key, keys.seen_set), what)
 
@@ -114,7 +121,7 @@ def _findings(check: str, findings: list[Finding], fine: str) -> Iterator[Diagno
         yield Diagnosis(check, OK, fine)
 
 
-def _rights(client: Redis, keys: CrawlKeys) -> Diagnosis:
+def _rights(client: Redis, keys: CrawlKeys) -> Iterator[Diagnosis]:
     """What a worker is told when it joins, without joining."""
     request = JoinRequest(
         worker=uuid.uuid4().hex[:12],
@@ -125,8 +132,21 @@ def _rights(client: Redis, keys: CrawlKeys) -> Diagnosis:
         with translated():
             run(client, join(keys, request))
     except RedisStateError as error:
-        return Diagnosis("rights", FAILED, str(error))
-    return Diagnosis("rights", OK, "the user may run all that a crawl needs")
+        if _is_importing(client, keys):
+            yield Diagnosis("import", FAILED, str(error))
+            yield Diagnosis("rights", NOTE, "cannot be tried before the import is over")
+        else:
+            yield Diagnosis("rights", FAILED, str(error))
+    else:
+        yield Diagnosis("rights", OK, "the user may run all that a crawl needs")
+
+
+def _is_importing(client: Redis, keys: CrawlKeys) -> bool:
+    try:
+        status = CrawlState(client, keys).status()
+    except RedisStateError:
+        return False
+    return status.summary.status is CrawlStatus.IMPORTING
 
 
 def _crawl(client: Redis, keys: CrawlKeys) -> Iterator[Diagnosis]:
@@ -137,6 +157,8 @@ def _crawl(client: Redis, keys: CrawlKeys) -> Iterator[Diagnosis]:
         if not status.generation:
             yield Diagnosis("crawl", NOTE, f"there is no {name} yet")
             return
+        if status.summary.status is CrawlStatus.IMPORTING:
+            return  # a part of it, of which all is said
         yield _agreement(status.seen_set, keys)
         problems = state.fsck()
     except RedisStateError as error:

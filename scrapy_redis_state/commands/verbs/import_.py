@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 def add(verbs: Verbs) -> None:
     """Put it among the verbs."""
-    parser = verbs.add("import", import_, "make a crawl of what another was")
+    parser = verbs.add(
+        "import", import_, "make a crawl of what another was", begins=True
+    )
     parser.add_argument(
         "file", metavar="FILE", nargs="?", help="of 'export'; - is the input"
     )

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import UsageError
 from scrapy.utils.misc import load_object
 
-from scrapy_redis_state.commands.batches import batches
 from scrapy_redis_state.commands.command import REFUSED
 from scrapy_redis_state.commands.output import complain, say, say_json
 from scrapy_redis_state.migration.fingerprinter import ScrapyRedisFingerprinter
@@ -23,6 +22,7 @@ from scrapy_redis_state.store.migration.entries import Entries
 from scrapy_redis_state.store.migration.imported import ImportedCrawl
 from scrapy_redis_state.store.migration.old_crawl import OldCrawl
 from scrapy_redis_state.store.migration.pickles import is_pickle
+from scrapy_redis_state.store.pushing import batches
 
 if TYPE_CHECKING:
     import argparse

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
@@ -14,7 +12,6 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from scrapy.exceptions import UsageError
 
-from scrapy_redis_state.commands.batches import batches
 from scrapy_redis_state.commands.command import REFUSED
 from scrapy_redis_state.commands.output import complain, say
 from scrapy_redis_state.commands.progress import Progress
@@ -22,22 +19,19 @@ from scrapy_redis_state.commands.request_lines import RequestLines
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from scrapy_redis_state.commands.parsing import Verbs
     from scrapy_redis_state.commands.place import Place
     from scrapy_redis_state.store import CrawlState
     from scrapy_redis_state.store.messages import Store
 
-AHEAD = 4
-"""Calls that are ready, or under way, while more lines are read."""
-
 _STDIN = "-"
 
 
 def add(verbs: Verbs) -> None:
     """Put it among the verbs."""
-    parser = verbs.add("push", push, "give a crawl more requests")
+    parser = verbs.add("push", push, "give a crawl more requests", begins=True)
     parser.add_argument("urls", metavar="URL", nargs="*", help="of requests")
     parser.add_argument(
         "--file", metavar="FILE", help="with a URL on each line; - is the input"
@@ -86,47 +80,37 @@ def push(args: argparse.Namespace, place: Place) -> int | None:
             as_messages=args.messages or place.spider_takes_messages,
             report=report,
         )
-        counted, size = _Counted(text or ()), _size(text)
-        requests = chain(lines.read_arguments(args.urls), lines.read(counted))
-        stored = 0
-        for new in push_ahead(state, requests):
-            stored += new
-            progress.show(lines.good, counted.bytes, size)
+        requests = chain(lines.read_arguments(args.urls), lines.read(text or ()))
+        stored = _push_all(state, requests, lines, text, progress)
     known = lines.good - stored
     say(f"{stored:,} pushed, {known:,} known already, {lines.bad:,} bad")
     return REFUSED if lines.bad else None
 
 
-def push_ahead(state: CrawlState, requests: Iterable[Store]) -> Iterator[int]:
-    """Push in the order given; yields how many of each call were new.
-
-    The next calls are made ready while the server is at one, which is as long as it
-    takes to make one ready.
-    """
-    in_the_air: deque[Future[list[bool]]] = deque()
-    pool = ThreadPoolExecutor(1)
+def _push_all(
+    state: CrawlState,
+    requests: Iterable[Store],
+    lines: RequestLines,
+    text: BinaryIO | None,
+    progress: Progress,
+) -> int:
+    """Push and show how far it is; how many were new."""
+    answered = stored = 0
+    size = _size(text)
     try:
-        for batch in batches(requests):
-            if len(in_the_air) >= AHEAD:
-                yield sum(in_the_air.popleft().result())
-            in_the_air.append(pool.submit(state.push_many, batch))
-        while in_the_air:
-            yield sum(in_the_air.popleft().result())
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-class _Counted:
-    """Lines, and how many bytes they had so far."""
-
-    def __init__(self, lines: Iterable[bytes]) -> None:
-        self._lines = lines
-        self.bytes = 0
-
-    def __iter__(self) -> Iterator[bytes]:
-        for line in self._lines:
-            self.bytes += len(line)
-            yield line
+        for new in state.push_ahead(requests):
+            answered += len(new)
+            stored += sum(new)
+            progress.show(answered, text.tell() if text and size else 0, size)
+    except BaseException:  # also Ctrl-C
+        if answered:
+            progress.hide()
+            complain(
+                f"stopped: {stored:,} pushed, {answered - stored:,} known already; the"
+                f" next {lines.good - answered:,} may be in as well, or some of them"
+            )
+        raise
+    return stored
 
 
 def _size(text: BinaryIO | None) -> int:

@@ -85,6 +85,7 @@ def _add_import(group: Verbs) -> None:
         import_sessions,
         "publish the cookies of a file, in the place of what there was",
         crawl=False,
+        begins=True,
     )
     parser.add_argument(
         "file",

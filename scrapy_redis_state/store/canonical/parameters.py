@@ -11,11 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from w3lib.url import safe_url_string
 
-from scrapy_redis_state.store.canonical.parts import canonical_authority
+from scrapy_redis_state.store.canonical.parts import (
+    canonical_authority,
+    canonical_component,
+    decoded_name,
+)
 from scrapy_redis_state.store.canonical.tracking import TRACKING_NAMES
 
 EVERYWHERE = "*"
@@ -78,15 +83,24 @@ class StripRules:
         return f"{text[:_DESCRIPTION_LENGTH]}... ({digest})"
 
 
-def matcher(entries: Sequence[str]) -> Callable[[str], bool]:
-    """Make a function that tells whether a parameter is left out, by its name."""
+NameReader: TypeAlias = Callable[[str], "tuple[bytes, str] | None"]
+"""Reads the name of a parameter: as a server reads it, and as a canonical URL has it.
+None: the parameter is left out."""
+
+
+def name_reader(entries: Sequence[str]) -> NameReader:
+    """Make a function that reads names by these entries; it remembers many."""
     tests = [_test(entry) for entry in reversed(entries)]
 
     @lru_cache(_NAMES_REMEMBERED)
-    def is_left_out(name: str) -> bool:
-        return next((strips for fits, strips in tests if fits(name)), False)
+    def read(name: str) -> tuple[bytes, str] | None:
+        decoded = decoded_name(name)
+        text = decoded.decode(errors="replace")
+        if next((strips for fits, strips in tests if fits(text)), False):
+            return None
+        return decoded, canonical_component(name)
 
-    return is_left_out
+    return read
 
 
 def _test(entry: str) -> tuple[Callable[[str], object], bool]:

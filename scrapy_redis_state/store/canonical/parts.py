@@ -25,6 +25,7 @@ Not among them: ``/``, ``;`` and ``?``, which divide, and ``%``.
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _LONE_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
 _UNCHANGED = re.compile("[A-Za-z0-9_.~-]*").fullmatch
+_UNCHANGED_FORM = re.compile("[A-Za-z0-9_.~+-]*").fullmatch
 
 
 @lru_cache(1024)
@@ -115,7 +116,7 @@ def canonical_component(text: str) -> str:
     A semicolon stays apart from an encoded one, since some servers divide by it; and
     what has a percent sign that escapes nothing stays as it is.
     """
-    if _UNCHANGED(text):
+    if _UNCHANGED_FORM(text):
         return text
     if _LONE_PERCENT.search(text):
         return _in_upper_case(text)

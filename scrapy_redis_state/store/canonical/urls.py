@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
+from operator import itemgetter
 
 from w3lib.url import canonicalize_url
 
-from scrapy_redis_state.store.canonical.parameters import LIST, StripRules, matcher
+from scrapy_redis_state.store.canonical.parameters import (
+    LIST,
+    NameReader,
+    StripRules,
+    name_reader,
+)
 from scrapy_redis_state.store.canonical.parts import (
     DEFAULT_PORTS,
     canonical_authority,
     canonical_component,
     canonical_path,
-    decoded_name,
 )
 from scrapy_redis_state.store.canonical.plain import is_plain
 
@@ -25,8 +29,8 @@ class UrlRules:
 
     def __init__(self, strip: StripRules) -> None:
         self.strip = strip
-        self._is_left_out = lru_cache(_HOSTS_REMEMBERED)(self._for_host)
-        self._matcher = lru_cache(_HOSTS_REMEMBERED)(matcher)
+        self._reader_for = lru_cache(_HOSTS_REMEMBERED)(self._for_host)
+        self._reader_by = lru_cache(_HOSTS_REMEMBERED)(name_reader)
 
     def canonical(self, url: str, *, keep_fragment: bool = False) -> str:
         """The one spelling of a URL, which is never to be fetched.
@@ -54,21 +58,24 @@ class UrlRules:
 
     def _canonical_query(self, query: str, host: str) -> str:
         """Without what is left out; by name, and equal names in their order."""
-        is_left_out = self._is_left_out(host)
+        read_name = self._reader_for(host)
         kept: list[tuple[bytes, str]] = []
         for field in query.split("&"):
             if not field:
                 continue
             name, _, value = field.partition("=")
-            decoded = decoded_name(name)
-            if not is_left_out(decoded.decode(errors="replace")):
-                text = f"{canonical_component(name)}={canonical_component(value)}"
-                kept.append((decoded, text))
-        kept.sort(key=lambda pair: pair[0])
+            read = read_name(name)
+            if read is not None:
+                decoded, text = read
+                kept.append((decoded, f"{text}={canonical_component(value)}"))
+        kept.sort(key=_BY_NAME)
         return "&".join([text for _, text in kept])
 
-    def _for_host(self, host: str) -> Callable[[str], bool]:
-        return self._matcher(self.strip.for_host(host))
+    def _for_host(self, host: str) -> NameReader:
+        return self._reader_by(self.strip.for_host(host))
+
+
+_BY_NAME = itemgetter(0)
 
 
 DEFAULT_RULES = UrlRules(StripRules.of([LIST]))

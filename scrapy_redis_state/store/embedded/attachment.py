@@ -49,6 +49,19 @@ class Attachment:
         """Where the server listens while this is attached."""
         return self._place.socket
 
+    def refuse_new(self) -> None:
+        """:raises Refused: if no server ever ran in the directory"""
+        directory = self._place.directory
+        try:
+            is_new = self._place.is_new()
+        except OSError as error:
+            raise self._unusable(error) from None
+        if is_new:
+            raise Refused(
+                f"There is no server in {directory}, and there never was: correct"
+                " REDIS_STATE_URL (--url), or have a worker or 'push' begin one."
+            )
+
     def attach(self, times_detached: int | None = None) -> None:
         """Count as a user, and return when the server answers; start it if need be.
 
@@ -65,10 +78,7 @@ class Attachment:
         try:
             self._attach(times_detached)
         except OSError as error:
-            raise self._failure(
-                f"{self._place.directory} cannot be used ({error.strerror}): see that "
-                f"this user can write there, or {OTHER_DIRECTORY}"
-            ) from None
+            raise self._unusable(error) from None
         self._worked = True
 
     def detach(self) -> None:
@@ -186,6 +196,12 @@ class Attachment:
             f"the embedded server in {self._place.directory} {what} within "
             f"{START_SECS:g} s: see {self._place.log}, or {OTHER_DIRECTORY} if another "
             "machine uses this one"
+        )
+
+    def _unusable(self, error: OSError) -> RedisStateError:
+        return self._failure(
+            f"{self._place.directory} cannot be used ({error.strerror}): see that "
+            f"this user can write there, or {OTHER_DIRECTORY}"
         )
 
     def _failure(self, text: str) -> RedisStateError:

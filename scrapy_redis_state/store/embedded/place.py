@@ -14,6 +14,9 @@ from scrapy_redis_state.store.errors import Refused
 SOCKET_BYTES = 103
 """Longest path of a socket: macOS has room for 104 bytes with the final zero."""
 
+DATA = "appendonlydir"
+"""What servers keep their data in."""
+
 OTHER_DIRECTORY = "name another directory (embedded:/some/directory)"
 
 
@@ -53,6 +56,13 @@ class Place:
         name = hashlib.sha256(os.fsencode(self.directory)).hexdigest()[:16]
         return _private_sockets() / f"{name}.sock"
 
+    def is_new(self) -> bool:
+        """Tell whether no server ever ran here.
+
+        :raises OSError: if nobody lets this user look
+        """
+        return not any(map(_is_there, (self.supervisor, self.directory / DATA)))
+
     def prepare(self) -> None:
         """Create what is missing.
 
@@ -69,6 +79,14 @@ class Place:
             )
         if self.socket.parent != self.directory:
             _make_private(self.socket.parent)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def _private_sockets() -> Path:
