@@ -88,7 +88,7 @@ def test_every_command_of_the_scripts_is_asked_for(server: Server) -> None:
 
 
 def test_every_command_of_filters_is_asked_for() -> None:
-    """Where pages are seen by a Bloom filter; those that move one are another matter."""
+    """Where a filter tells what was seen; those that move one are another matter."""
     paths = [
         path
         for path in LUA.rglob("*.lua")
