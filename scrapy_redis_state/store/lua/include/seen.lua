@@ -137,16 +137,16 @@ local function claim(fingerprint)
   return add_seen(fingerprint)
 end
 
--- What a command answers for each of many fingerprints; of those that a full filter did not
--- take, an error or nothing.
-local function ask_all(command, key, fingerprints)
+-- What a command answers for each of many fingerprints. `run` is redis.call, or redis.pcall:
+-- then there is an error, or nothing, for some.
+local function ask_all(run, command, key, fingerprints)
   if #fingerprints <= CHUNK then
-    return #fingerprints > 0 and redis.pcall(command, key, unpack(fingerprints)) or {}
+    return #fingerprints > 0 and run(command, key, unpack(fingerprints)) or {}
   end
   local answers = {}
   for first = 1, #fingerprints, CHUNK do
     local last = math.min(first + CHUNK - 1, #fingerprints)
-    local some = redis.pcall(command, key, unpack(fingerprints, first, last))
+    local some = run(command, key, unpack(fingerprints, first, last))
     for i = first, last do
       answers[i] = some[i - first + 1]
     end
@@ -162,7 +162,8 @@ local function unseen(fingerprints, back)
   end
   for epochs = back, seen.earlier do
     local key = epochs == 0 and K.seen or KEYS[FIXED_KEYS + epochs]
-    local answers, left, still_asked = ask_all(seen.commands.have, key, asked), {}, {}
+    local answers = ask_all(redis.call, seen.commands.have, key, asked)
+    local left, still_asked = {}, {}
     for n = 1, #places do
       local answer = answers[n]
       if answer ~= 1 and answer ~= true then
@@ -191,15 +192,22 @@ claim_many.exact = function(fingerprints, answers)
   return #new
 end
 
+-- Of a filter that takes no more some servers tell only that one of many was too much. What
+-- is there after that, and was not before, was taken.
 claim_many.bloom = function(fingerprints, answers)
   local can_take = not reserve_filter() and seen.is_reserved
-  local places, left = unseen(fingerprints, 1)
-  local taken, added = can_take and ask_all('BF.MADD', K.seen, left) or {}, 0
+  local places, left = unseen(fingerprints, 0)
+  local taken = can_take and ask_all(redis.pcall, 'BF.MADD', K.seen, left) or {}
+  local known, added = {}, 0
   for n = 1, #places do
-    if taken[n] == nil or error_of(taken[n]) then
+    local fingerprint, answer = left[n], taken[n]
+    if answer == nil or error_of(answer) then
+      answer = can_take and says_yes(redis.call('BF.EXISTS', K.seen, fingerprint)) or nil
+    end
+    if answer == nil then
       answers[places[n]] = nil
-    elseif says_yes(taken[n]) then
-      answers[places[n]] = true
+    elseif says_yes(answer) and not known[fingerprint] then
+      known[fingerprint], answers[places[n]] = true, true
       added = added + 1
     end
   end
