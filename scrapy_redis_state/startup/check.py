@@ -45,7 +45,7 @@ class _Answers:
     """What the server said to the first questions."""
 
     facts: ServerFacts
-    joined: Any
+    join_reply: Any
     """The reply to a join without effect, or an error, which may mean only that the
     server does not know the script; None: it was not asked."""
 
@@ -113,8 +113,8 @@ def _check(crawl: SharedCrawl, client: Redis, answers: _Answers) -> list[Finding
         if finding.fatal:
             url = crawl.config.masked_url
             raise ValueError(f"REDIS_STATE_URL = {url!r}: {finding.text}")
-    if answers.joined is not None:
-        refusal = crawl.refusal(_try_to_join(crawl, client, answers.joined))
+    if answers.join_reply is not None:
+        refusal = crawl.refusal(_try_to_join(crawl, client, answers.join_reply))
         if refusal is not None:
             raise refusal
     return findings

@@ -114,9 +114,11 @@ class RedisCrawlStore:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._client.aclose()
-        if self._listener is not self._client:
-            await self._listener.aclose()
+        try:
+            await self._client.aclose()
+        finally:
+            if self._listener is not self._client:
+                await self._listener.aclose()
 
     async def _run(self, call: Call[T]) -> T:
         with translated():

@@ -62,8 +62,8 @@ def _answers(
     # The first begins the crawl, where there is none, loads the script, and learns the
     # epoch and the seen set: those after it would come in vain. A cluster may send a
     # call from one node to the other, so there all of them wait for their replies.
-    alone = None if isinstance(client, ClusterClient) else 1
-    for batch in islice(remaining, alone):
+    is_cluster = isinstance(client, ClusterClient)
+    for batch in remaining if is_cluster else islice(remaining, 1):
         yield run_steps(client, steps.push_batch(batch))
     second = next(remaining, None)
     if second is None:  # as of most pushes

@@ -62,7 +62,7 @@ class PackedOperations:
 
     data: bytes
     order: Sequence[int]
-    """Of each that a script reads, in its order: which of the operations it is."""
+    """For each answer, as the script gives them: the operation's place among all."""
 
     def read_answers(self, reply: bytes | str) -> tuple[Answer, ...]:
         """What became of each operation; empty if nothing was done."""
@@ -102,12 +102,13 @@ def pack_operations(operations: Iterable[Operation]) -> PackedOperations:
 
 
 def _packed_run(stores: list[Store], acks: list[Ack]) -> Iterator[tuple[Any, ...]]:
-    # Of each list of stores either all have fingerprints, or none has.
+    # Of a list either all have fingerprints or none has: the script then takes as many
+    # as there are stores, or no list of them at all.
     for is_filtered, group in groupby(stores, _is_filtered):
         payloads, priorities, fingerprints, pages, *_ = zip(*group, strict=True)
-        heads = {priority: b"%d;0;;" % priority for priority in set(priorities)}
+        head_of = {priority: b"%d;0;;" % priority for priority in set(priorities)}
         # What the server keeps of a request that was not delivered yet (entry.lua).
-        entries = list(map(add, map(heads.__getitem__, priorities), payloads))
+        entries = list(map(add, map(head_of.__getitem__, priorities), payloads))
         ends = tuple(accumulate(map(len, entries)))
         counts = [(page, len(list(same))) for page, same in groupby(pages)]
         tested = fingerprints if is_filtered else ()

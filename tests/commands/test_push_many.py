@@ -89,7 +89,7 @@ def push(
 
 
 def test_who_interrupts_it_is_told_what_is_in(push: Push) -> None:
-    """Known to be, and perhaps; nothing is told of what was read and not sent."""
+    """Known to be, and perhaps."""
     push.begin(MANY + 3)
     push.program.interrupt()
     assert push.end() == 130

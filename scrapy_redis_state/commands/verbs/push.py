@@ -102,8 +102,9 @@ def _push_all(
             answered += len(new)
             stored += sum(new)
             progress.show(answered, text.tell() if text and size else 0, size)
-    except BaseException:  # also Ctrl-C
-        if answered:
+    except BaseException as error:
+        # Of the first call alone, only who interrupts it need be told.
+        if answered or (isinstance(error, KeyboardInterrupt) and lines.good):
             progress.hide()
             complain(
                 f"stopped: {stored:,} pushed, {answered - stored:,} known already; the"

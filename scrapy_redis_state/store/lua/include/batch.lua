@@ -24,8 +24,8 @@ local function read_leases(operations)
   return leases
 end
 
--- Of each store whether it is new; nil if it is refused. Without room, what is known
--- already is still known.
+-- Of so many stores whether each is new; nil if it is refused. Without room, what is known
+-- already is still known. Fingerprints: of each, or none at all.
 local function which_are_new(fingerprints, count)
   if room and #fingerprints > 0 then
     return claim_all(fingerprints)
@@ -111,19 +111,19 @@ local function run_operations(worker, operations)
     return worker .. ':' .. number(batch)
   end)
   for i, op in ipairs(operations) do
-    local kind, id, count = op[1], op[2], 0
+    local kind, count = op[1], 0
     if kind == 'S' then
       answers[i] = run_stores(op)
     elseif kind == 'A' then
       answers[i], count = run_acks(op, leases, holders)
-    elseif ENDS_LEASE[kind] and leases[id] ~= holders[op[3]] then
+    elseif ENDS_LEASE[kind] and leases[op[2]] ~= holders[op[3]] then
       answers[i] = STALE
-    elseif IS_OVER[kind] and refused_pages[id] then
+    elseif IS_OVER[kind] and refused_pages[op[2]] then
       answers[i] = WITHHELD
     else
       answers[i] = operate[kind](worker, op)
       if ENDS_LEASE[kind] and answers[i] == DONE then
-        leases[id], count = nil, 1
+        leases[op[2]], count = nil, 1
       end
     end
     ended = ended + count

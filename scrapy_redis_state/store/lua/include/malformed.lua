@@ -15,7 +15,7 @@ local FIELD_TYPES = {
   e = {'number', 'table'}, g = {'number', 'string'},
 }
 
-local IS_MANY = {S = true, A = true} -- see batch.lua
+local IS_RUN = {S = true, A = true} -- see batch.lua
 
 -- Those that have their places in the seen set.
 local function fingerprints_of(op)
@@ -41,7 +41,6 @@ local function check_numbers(list)
   for i = 1, #list do
     sum = sum + list[i]
   end
-  return sum
 end
 
 -- Whether the lists of operations that stand for many fit together.
@@ -76,8 +75,8 @@ local function fault_of(op, position)
         .. type(op[field + 1]) .. ', not a ' .. types[field]
     end
   end
-  if IS_MANY[op[1]] and not fit_together(op) then
-    return 'the lists of operation ' .. position .. ' do not fit together'
+  if IS_RUN[op[1]] and not fit_together(op) then
+    return 'the lists of run ' .. position .. ' do not fit together'
   end
   -- Any other set has its only key in each call.
   if seen.kind == 'packed' or seen.earlier > 0 then

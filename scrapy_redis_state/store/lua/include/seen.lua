@@ -154,14 +154,14 @@ local function ask_all(run, command, key, fingerprints)
   return answers
 end
 
--- The places of those that are in no set of the epochs from so many back.
-local function unseen(fingerprints, back)
+-- Places and fingerprints of those that are in the set of no epoch that counts.
+local function unseen(fingerprints)
   local places, asked = {}, fingerprints
   for place = 1, #fingerprints do
     places[place] = place
   end
-  for epochs = back, seen.earlier do
-    local key = epochs == 0 and K.seen or KEYS[FIXED_KEYS + epochs]
+  for back = 0, seen.earlier do
+    local key = back == 0 and K.seen or KEYS[FIXED_KEYS + back]
     local answers = ask_all(redis.call, seen.commands.have, key, asked)
     local left, still_asked = {}, {}
     for n = 1, #places do
@@ -180,7 +180,7 @@ local claim_many = {}
 -- An exact set does not tell which of many it took: they are looked for first.
 claim_many.exact = function(fingerprints, answers)
   local new, known = {}, {}
-  local places, left = unseen(fingerprints, 0)
+  local places, left = unseen(fingerprints)
   for n = 1, #places do
     local fingerprint = left[n]
     if not known[fingerprint] then
@@ -196,7 +196,7 @@ end
 -- is there after that, and was not before, was taken.
 claim_many.bloom = function(fingerprints, answers)
   local can_take = not reserve_filter() and seen.is_reserved
-  local places, left = unseen(fingerprints, 0)
+  local places, left = unseen(fingerprints)
   local taken = can_take and ask_all(redis.pcall, 'BF.MADD', K.seen, left) or {}
   local known, added = {}, 0
   for n = 1, #places do
