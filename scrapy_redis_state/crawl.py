@@ -87,7 +87,10 @@ class SharedCrawl:
         """First identity of the worker; stable, and so the one for names of files."""
         self.given = GivenValues()
         self.stamps = SessionStamps(
-            self._known_session, self.given, self.config.key_prefix
+            self._known_session,
+            self.given,
+            self.config.key_prefix,
+            may_know=self._knows_sessions,
         )
         self._sessions: SessionCache | None = None
         self._at_closing: list[Callable[[], Awaitable[None]]] = []
@@ -147,6 +150,9 @@ class SharedCrawl:
         """Have all sessions loaded anew before they are used again."""
         if self._sessions is not None:
             self._sessions.drop()
+
+    def _knows_sessions(self) -> bool:
+        return self._sessions is not None and self._sessions.has_known
 
     def _known_session(self, key: SessionKey) -> Stamp | None:
         return self._sessions.known(key) if self._sessions else None

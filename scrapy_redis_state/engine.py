@@ -199,7 +199,9 @@ class EngineLink:
         It returned the request it was given a response or an error for. When it is a
         callback that yields it, the answer is no.
         """
-        pages = self._by_request.get(id(request), ())
+        pages = self._by_request.get(id(request))
+        if pages is None:  # as is every link of a page, and there are many
+            return False
         return any(page.stage == "downloaded" for page in pages)
 
     def wake(self) -> None:

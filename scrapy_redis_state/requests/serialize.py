@@ -42,6 +42,9 @@ __all__ = [
     "describe_payload",
 ]
 
+_VERBATIM = "verbatim_url"
+"""Key of meta that has Scrapy take a URL as it is."""
+
 _LABEL = 200
 """Characters of a request in messages."""
 
@@ -268,7 +271,7 @@ def _build(
         fields = {**payload.defaults(), **fields}
     values = {payload.NAMES[number]: value for number, value in fields.items()}
     if known.code is None:
-        request = Request(**values)
+        request = _plain_request(values)
     else:
         accepted = {n: v for n, v in values.items() if n in known.cls.attributes}
         request = known.cls(**accepted, **attributes)
@@ -277,6 +280,20 @@ def _build(
         if not known.may_hold(name):
             raise NotDecodable(f"sets {name!r:.80}, which a request may not hold")
         object.__setattr__(request, name, value)
+    return request
+
+
+def _plain_request(values: dict[str, Any]) -> Request:
+    """Build a request whose URL Scrapy takes as it is: it was checked when it was made.
+
+    That is most of the time that building one takes. Versions of Scrapy that do not
+    know such URLs check it once more.
+    """
+    meta = values.get("meta", {})
+    if _VERBATIM in meta or "encoding" in values:
+        return Request(**values)  # of an encoding that is none, the URL is what tells
+    request = Request(**{**values, "meta": {**meta, _VERBATIM: True}})
+    del request.meta[_VERBATIM]
     return request
 
 

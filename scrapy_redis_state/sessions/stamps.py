@@ -57,6 +57,8 @@ class SessionStamps:
     :param known: which state of a session this process knows
     :param given: what requests have from their sessions
     :param prefix: of all keys
+    :param may_know: False as long as no session is known at all: then which one a
+        request has need not be found out
     """
 
     def __init__(
@@ -64,14 +66,19 @@ class SessionStamps:
         known: Callable[[SessionKey], Stamp | None],
         given: GivenValues,
         prefix: str,
+        *,
+        may_know: Callable[[], bool] = lambda: True,
     ) -> None:
         self._known = known
         self._given = given
         self._prefix = prefix
+        self._may_know = may_know
         self._of_request: WeakKeyDictionary[Request, Known] = WeakKeyDictionary()
 
     def stamp(self, request: Request) -> list[Any] | None:
         """What to store with a request; None if nothing is known of its session."""
+        if not self._may_know():
+            return None
         try:
             key = session_key_of(request, self._prefix)
         except NotEncodable:

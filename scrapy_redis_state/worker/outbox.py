@@ -89,6 +89,7 @@ class Outbox:
         self._alone = 0
         self._ends = 0
         self._priorities: Counter[int] = Counter()
+        self._best: int | None = None
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._frozen) + len(self._parked)
@@ -114,12 +115,18 @@ class Outbox:
     @property
     def best_priority(self) -> int | None:
         """Of the requests that are on their way to the frontier; None without any."""
-        return max(self._priorities, default=None)
+        # Asked with each request of each page; the best leaves once in a while.
+        if self._best is None:
+            self._best = max(self._priorities, default=None)
+        return self._best
 
     def add(self, entry: Entry) -> None:
         self._bytes += _size(entry.operation)
         if isinstance(entry.operation, Store):
-            self._priorities[entry.operation.priority] += 1
+            priority = entry.operation.priority
+            self._priorities[priority] += 1
+            if self._best is not None and priority > self._best:
+                self._best = priority
         self._ends += entry.end is not None
         self._waiting.append(entry)
 
@@ -186,6 +193,8 @@ class Outbox:
             self._priorities[priority] -= 1
             if not self._priorities[priority]:
                 del self._priorities[priority]
+                if priority == self._best:
+                    self._best = None
 
     def _park(self, entry: Entry) -> None:
         if entry.lease is not None and not entry.was_parked:
@@ -246,4 +255,5 @@ class Outbox:
         self._frozen = []
         self._parked.clear()
         self._priorities.clear()
+        self._best = None
         self._bytes = self._ends = 0

@@ -49,6 +49,14 @@ def test_it_comes_back_with_the_request():
     assert taker.stamps.of(Request(URL)) is None
 
 
+def test_as_long_as_there_is_no_session_none_is_looked_for():
+    """Most crawls have none, and each link would be asked which one it has."""
+    asked: list[SessionKey] = []
+    stamps = SessionStamps(asked.append, GivenValues(), "", may_know=lambda: False)
+    assert stamps.stamp(Request(URL)) is None
+    assert asked == []
+
+
 @pytest.mark.parametrize(
     "request_",
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from scrapy_redis_state.store.messages import (
@@ -40,6 +42,10 @@ def operations(entries):
 def offer(outbox, *names, lease=None):
     for name in names:
         outbox.add(Entry(page(name), lease, tag=name))
+
+
+def best_of(entries):
+    return max((entry.operation.priority for entry in entries), default=None)
 
 
 def end(outbox, lease, end=None):
@@ -118,6 +124,30 @@ class TestFull:
         outbox.freeze()
         outbox.settle([STORED])
         assert not outbox.is_full
+
+
+class TestBestPriority:
+    def test_it_is_that_of_what_is_on_its_way(self, outbox, monkeypatch):
+        """Whatever comes and goes; what finds no room is not on its way any more."""
+        monkeypatch.setattr(outbox_module, "MAX_OPERATIONS", 7)
+        chance = random.Random(1)
+        under_way: list[Entry] = []
+        for number in range(400):
+            for _ in range(chance.randrange(8)):
+                store = page(str(number), chance.randrange(-3, 4))
+                under_way.append(Entry(store, tag="new"))
+                outbox.add(under_way[-1])
+                assert outbox.best_priority == best_of(under_way)
+            batch = list(outbox.freeze())
+            assert outbox.best_priority == best_of(under_way)
+            outbox.settle([chance.choice((STORED, STORED, REFUSED)) for _ in batch])
+            under_way = [entry for entry in under_way if entry not in batch]
+            assert outbox.best_priority == best_of(under_way)
+            if not number % 50:
+                outbox.rejoined()
+                entries = [*outbox.freeze(), *outbox._waiting]
+                under_way = [one for one in entries if not one.was_parked]
+                assert outbox.best_priority == best_of(under_way)
 
 
 class TestParking:

@@ -86,6 +86,8 @@ class SessionCache:
         self._entries: OrderedDict[SessionKey, Entry] = OrderedDict()
         self._refresher: asyncio.Task[None] | None = None
         self._closed = False
+        self.has_known = False
+        """Some session was known at some time."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -281,6 +283,7 @@ class SessionCache:
 
     def _learned(self, entry: Entry, session: Session) -> None:
         entry.session = session
+        self.has_known |= bool(session.epoch)
         for problem in session.skipped:
             self._report.tell("unreadable", entry.key, problem)
 
