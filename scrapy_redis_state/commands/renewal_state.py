@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy_redis_state.commands.output import count, when
 
 if TYPE_CHECKING:
-    from scrapy_redis_state.store.sessions import Session
+    from scrapy_redis_state.store.sessions import Session, SessionInfo
 
 _WHY = {
     "failed": "renew() failed",
@@ -17,7 +17,7 @@ _WHY = {
 """What the last failure was."""
 
 
-def renewal_figures(session: Session) -> dict[str, Any] | None:
+def renewal_figures(session: Session | SessionInfo) -> dict[str, Any] | None:
     """The renewal of a session for ``--json``; None: there is nothing to tell.
 
     ``state`` is ``running``, ``waiting`` (for another attempt), ``given_up``, or

@@ -80,6 +80,7 @@ def test_sessions_are_listed_and_shown_without_values(
     assert [(one["site"], one["session"], one["cookies"]) for one in listed] == [
         (SITE, None, 2), (SITE, '~("bob",7)', 1),
     ]  # fmt: skip
+    assert listed[0]["renewal"] is None
     assert 1700 < listed[0]["ttl_secs"] <= 1800
     (line,) = session("list", f"{SITE}:*").lines[1:]
     assert line.split()[:3] == [SITE, '~("bob",7)', "1"]
@@ -148,6 +149,12 @@ def test_the_renewal_of_a_session_is_shown(
     assert given_up["state"] == "given_up"
     expected = "given up after 2 failures, the last: renew() failed"
     assert renewal_text(given_up) == expected
+    (listed,) = session("list", "--json").json
+    assert (listed["site"], listed["cookies"]) == (SITE, 0)
+    assert listed["renewal"] == given_up
+    (line,) = session("list").lines[1:]
+    assert line.split()[:3] == [SITE, "-", "0"]
+    assert line.endswith(expected)
     sessions._client.delete(str(key))
     begin()
     run(sessions._client, renewal_scripts.renewed(key, "w1", None, ttl=100))

@@ -383,7 +383,7 @@ async def test_what_a_program_publishes_is_no_renewal(
 
 
 def test_a_renewal_is_no_part_of_a_session(store: Store) -> None:
-    """Neither of lists and exports, nor reported as something unknown."""
+    """Neither of exports nor, while it may still be made, of lists; nor unknown."""
     claim(store, "a", "")
     begun = store.load_session()
     assert begun.skipped == ()

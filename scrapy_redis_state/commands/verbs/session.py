@@ -133,14 +133,15 @@ def list_sessions(args: argparse.Namespace, place: Place) -> int | None:
         say_json([_line(info) for info in found])
     elif found:
         say_table(
-            ("site", "session", "cookies", "updated", "forgotten"),
+            ("site", "session", "cookies", "updated", "forgotten", "renewal"),
             [
                 (
                     info.site,
                     session_name(info.session) or "-",
                     info.cookies,
-                    when(info.updated_at),
+                    when(info.updated_at) if info.updated_at else "-",
                     "never" if info.ttl is None else f"in {duration(info.ttl)}",
+                    renewal_text(renewal_figures(info)) or "-",
                 )
                 for info in found
             ],
@@ -157,6 +158,7 @@ def _line(info: SessionInfo) -> dict[str, Any]:
         "cookies": info.cookies,
         "updated_at": info.updated_at,
         "ttl_secs": info.ttl,
+        "renewal": renewal_figures(info),
     }
 
 

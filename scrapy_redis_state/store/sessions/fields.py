@@ -96,6 +96,17 @@ def read_session(key: SessionKey, stored: Mapping[bytes, bytes]) -> Session:
     )
 
 
+def read_renewal(stored: Mapping[bytes, bytes]) -> tuple[Renewal | None, bool]:
+    """The renewal of a session, and whether the last one is unproven.
+
+    :param stored: the fields about it alone
+    """
+    reader = _Reader()
+    for raw_field, raw_value in stored.items():
+        reader.read(raw_field, raw_value)
+    return _renewal(reader.renewal), "unproven" in reader.renewal
+
+
 def shown(field: str | bytes) -> str:
     """A field's name for people; it may be anything."""
     text = field.decode(errors="replace") if isinstance(field, bytes) else field

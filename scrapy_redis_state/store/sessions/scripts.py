@@ -6,11 +6,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from scrapy_redis_state.store.call import Call, load_script, pack
+from scrapy_redis_state.store.call import Call, load_script, pack, pairs
 from scrapy_redis_state.store.keys import SessionKey
 from scrapy_redis_state.store.sessions.cookie import Cookie
 from scrapy_redis_state.store.sessions.fields import (
     Writing,
+    read_renewal,
     read_session,
     shown,
     unreadable,
@@ -108,15 +109,21 @@ def describe(key: SessionKey) -> Call[SessionInfo | None]:
     """A look that does not count as a use; None: there is no such session."""
 
     def read(reply: Sequence[Any]) -> SessionInfo | None:
-        status, cookies, updated_at, ms = reply
+        status, cookies, updated_at, ms, flat = reply
         if status != b"ok":
             return None
         try:
             updated = float(updated_at)
         except ValueError:
             updated = 0.0
-        ttl = None if ms < 0 else ms / 1000
-        return SessionInfo(key.site, session_value(key.name), cookies, updated, ttl)
+        return SessionInfo(
+            key.site,
+            session_value(key.name),
+            cookies,
+            updated,
+            None if ms < 0 else ms / 1000,
+            *read_renewal(dict(pairs(flat))),
+        )
 
     return Call(load_script("session_describe"), [str(key)], [], read)
 

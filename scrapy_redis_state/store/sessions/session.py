@@ -184,3 +184,7 @@ class SessionInfo:
     """Unix time, of the server."""
     ttl: float | None
     """Seconds until it is forgotten unless it is used; None: never."""
+    renewal: Renewal | None = None
+    """None: it is as good as anybody knows."""
+    unproven: bool = False
+    """It was made anew, and no page has been good with it yet."""
