@@ -129,7 +129,8 @@ def mixes_table(measured: Results) -> str:
     }
 
     def cell(server: str, kind: tuple[str, str, int]) -> str:
-        row = found[(server, *kind)]
+        key = (server, *kind)
+        row = found[key]
         return f"{row['cpu_us_page']:.1f} µs; {row['pages_per_second']:,.0f}/s"
 
     return csv_table(
