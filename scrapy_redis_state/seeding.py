@@ -76,6 +76,7 @@ class SeedingMiddleware:
             finally:
                 run.is_over = True
                 self._crawl.start_run = None
+                worker.wake()  # nothing of it keeps the crawl open any more
                 current_page.set(None)
 
     async def _start_again(self) -> AsyncIterator[Any]:

@@ -93,6 +93,7 @@ class Worker(Stock):
         self._watch = WakeWatch(store.wait_for_work, self._is_dry, self._told)
         self._is_told = self._was_told = False
         self._told_at = 0.0
+        self._said_busy = False
         self._ends = False
         self._task: asyncio.Task[None] | None = None
         self._wanted_at = clock.now()
@@ -187,6 +188,8 @@ class Worker(Stock):
         hungry = self._needs_more()
         if self._stopping or (hungry and (self._is_told or not self._came_up_dry)):
             return last
+        if self._said_busy and self._is_free():
+            return last  # the crawl may be waiting for nothing but this
         due = last + self._beat_secs
         if self._is_told:
             # It has just got something else: what it needs then is known when the
@@ -200,6 +203,11 @@ class Worker(Stock):
         if self._outbox.waiting:
             due = min(due, self._waiting_since + self._linger_secs())
         return due
+
+    def _is_free(self) -> bool:
+        """Whether nothing here could make a request any more."""
+        here = len(self._held) + len(self._stale) + len(self._local) + len(self._outbox)
+        return not here and not self._listener.is_busy()
 
     def _is_dry(self) -> bool:
         """Whether it would do more, and the crawl has nothing for it."""
@@ -241,6 +249,7 @@ class Worker(Stock):
             await self._blame(error, sent=len(batch))
         else:
             if reply.status is Status.OK:
+                self._said_busy = busy
                 self._apply(want, reply)
                 self._note_idleness(busy=busy)
             else:

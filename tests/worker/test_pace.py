@@ -116,6 +116,25 @@ class TestPace:
             worker._told()
             assert worker._next_at() == worker._told_at + LINGER_SECS
 
+    async def test_who_is_not_busy_any_more_says_so_at_once(self, fleet):
+        """The crawl may wait for nothing else; while a page runs here it does not."""
+        fleet.push(page("a"))
+        fleet.owner.busy = True
+        async with fleet.worker() as worker:
+            lease = await fleet.take(worker)
+            await fleet.exchanged(worker, 2)
+            fleet.owner.busy = False
+            assert worker._next_at() > worker.membership.sent_at
+            fleet.owner.busy = True
+            worker.end(lease, ack(lease))
+            await fleet.settled(worker)
+            assert worker._next_at() > worker.membership.sent_at
+            fleet.owner.busy = False
+            assert worker._next_at() == worker.membership.sent_at
+            await fleet.exchanged(worker)
+            assert not fleet.store.exchanges[-1].busy
+            assert worker._next_at() > worker.membership.sent_at
+
     async def test_a_worker_with_enough_to_do_beats_once_a_second(self, fleet):
         """Nothing else asks for an exchange."""
         fleet.push(page("a"), page("b"))
