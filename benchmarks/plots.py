@@ -29,7 +29,7 @@ BLUE = "#2b8cbe"
 ORANGE = "#d9762b"
 
 LABELS = {
-    STOCK.name: "stock Scrapy, in memory",
+    STOCK.name: "stock Scrapy",
     OURS.name: "scrapy-redis-state",
     SCRAPY_REDIS: "scrapy-redis",
 }
@@ -100,12 +100,13 @@ def distance(figures: dict[str, Any]) -> Figure:
         axes.errorbar(
             x, y, [below, above], color=color, marker="o", capsize=3, elinewidth=1
         )
-        by = (0, -19) if system == OURS.name else (4, 7)
+        # Beside the point: above and below it is its interval.
+        by = (7, 6) if system == OURS.name else (7, 5)
         for place, value in zip(x, y, strict=True):
             text = f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"  # noqa: PLR2004
-            _note(axes, text, (place, value), by, color=color, ha="center")
-        _note(axes, LABELS[system], (x[-1], y[-1]), (20, -4), color=color)
-    _note(axes, LABELS[STOCK.name], (0, 1), (-8, 9), color=INK)
+            _note(axes, text, (place, value), by, color=color)
+        _note(axes, LABELS[system], (x[-1], y[-1]), (20, -14), color=color)
+    _note(axes, LABELS[STOCK.name], (1, 1), (8, -15), color=INK)
     axes.set_xticks(range(len(places)), [f"{place:g}" for place in places])
     axes.set_xlim(-0.2, end)
     axes.set_ylim(0, max(1.2, *(row["ratio"]["high"] * 1.05 for row in rows)))
