@@ -52,6 +52,7 @@ def test_every_worker_may_run_its_own_start(crawls: Crawls) -> None:
     assert total("redis_state/redelivered", workers) == 0
 
 
+@pytest.mark.long
 def test_a_long_start_waits_for_the_crawl(crawls: Crawls, runs: Path) -> None:
     """Ten thousand start requests never queue up above REDIS_STATE_START_HIGH_WATER."""
     settings = {"REDIS_STATE_START_HIGH_WATER": 100, "CONCURRENT_REQUESTS": 1}

@@ -42,6 +42,7 @@ LEVELS = (
 """Each is found on the one before: nobody can have asked for it sooner."""
 
 
+@pytest.mark.long
 def test_a_crawl_may_be_stopped_at_every_level(crawls: EverydayCrawls) -> None:
     """What its requests carry is as it was, five callbacks and five processes later."""
     # Something must be left to do after the last stop, or another crawl follows.
@@ -71,6 +72,7 @@ def test_a_crawl_may_be_stopped_at_every_level(crawls: EverydayCrawls) -> None:
     assert (last["to"], last["codes"]) == ("2024-03-01 00:00:00", "(1, 2)")
 
 
+@pytest.mark.long
 def test_ten_thousand_start_requests_survive_a_stop_that_takes_too_long(
     crawls: EverydayCrawls,
 ) -> None:

@@ -92,7 +92,7 @@ def test_a_silent_connection_is_left_for_another(
 def test_pages_share_round_trips_to_a_slow_server(trial: Trial, proxy: Proxy) -> None:
     """With 150 ms to the server a page needs far less than a round trip of its own."""
     proxy.delay_secs = 0.15
-    pages = 400  # so many that a slow machine's longer crawl stays below the bound
+    pages = 240  # so many that a slow machine's longer crawl stays below the bound
     with Graph(pages, links=star) as site:
         worker = trial.worker(site, url=proxy.url, CONCURRENT_REQUESTS=16)
         finish(worker)

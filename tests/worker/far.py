@@ -18,7 +18,6 @@ from scrapy_redis_state.worker.lease import Lease
 from scrapy_redis_state.worker.worker import Worker, WorkerOptions
 from tests.worker.fleet import JOIN, ModelStore, Owner, T, ack, page
 
-
 TURN_SECS = 1e-9
 
 
