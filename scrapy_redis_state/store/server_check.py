@@ -23,7 +23,7 @@ from scrapy_redis_state.store.seen import MOST_PACKED, SeenSet, most_bytes
 from scrapy_redis_state.store.server_facts import Finding, ServerFacts, facts_of
 from scrapy_redis_state.store.url import parse
 
-__all__ = ["Finding", "check_seen_set", "check_server", "wait_for_server"]
+__all__ = ["Finding", "check_seen_set", "check_server", "first_answer"]
 
 logger = logging.getLogger(__name__)
 
@@ -128,14 +128,6 @@ def _check_size(facts: ServerFacts, seen: SeenSet) -> list[Finding]:
             fatal=True,
         )
     ]
-
-
-def wait_for_server(url: str, patience_secs: float = 10.0) -> redis.Redis:
-    """Connect, waiting for a server that is away or still loading its data.
-
-    See :func:`first_answer`.
-    """
-    return first_answer(url, lambda client: client.ping(), patience_secs)[0]
 
 
 def first_answer(

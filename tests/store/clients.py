@@ -8,13 +8,21 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+import redis
 
 from scrapy_redis_state.store.client import async_client, sync_client, translated
 from scrapy_redis_state.store.errors import RedisStateError
+from scrapy_redis_state.store.server_check import first_answer
 from tests.servers import Server
 
 Call = Callable[..., Any]
 StartServer = Callable[..., Server]
+
+
+def wait_for_server(url: str, patience_secs: float = 10.0) -> redis.Redis:
+    """The client of a server that has answered PING by then."""
+    return first_answer(url, lambda client: client.ping(), patience_secs)[0]
+
 
 PASSWORD = "p@ss/w:rd#?%&é"
 

@@ -20,10 +20,10 @@ from scrapy_redis_state.store.keys import CrawlKeys
 from scrapy_redis_state.store.messages import JoinRequest
 from scrapy_redis_state.store.runner import run_and_wait
 from scrapy_redis_state.store.seen import SeenSet
-from scrapy_redis_state.store.server_check import check_server, wait_for_server
+from scrapy_redis_state.store.server_check import check_server
 from scrapy_redis_state.store.status import status
 from tests.processes import wait_until
-from tests.store.clients import Call, StartServer, error_of
+from tests.store.clients import Call, StartServer, error_of, wait_for_server
 from tests.store.topologies import Cluster, crawls_on_each, starting
 
 Run = Callable[..., Any]

@@ -12,12 +12,11 @@ import pytest
 
 from scrapy_redis_state.store import CrawlState
 from scrapy_redis_state.store.errors import Refused, Unavailable
-from scrapy_redis_state.store.server_check import wait_for_server
 from tests.conftest import IN_CI
 from tests.processes import wait_until
 from tests.servers import ServerUnavailableError, _free_port
 from tests.store.certificates import Authority
-from tests.store.clients import PASSWORD, Call, error_of
+from tests.store.clients import PASSWORD, Call, error_of, wait_for_server
 from tests.store.tls import TlsServer, with_files
 from tests.store.topologies import MASTER, run_sentinel
 

@@ -153,12 +153,12 @@ def _limit_files(pid: int, size: int) -> None:
 STARVED = """
 import resource, sys
 from scrapy_redis_state.store.errors import Refused
-from scrapy_redis_state.store.server_check import wait_for_server
+from scrapy_redis_state.store.server_check import first_answer
 
 limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
 try:
-    wait_for_server(sys.argv[1])
+    first_answer(sys.argv[1], lambda client: client.ping())
 except Refused as error:
     text = str(error)
 resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -15,9 +15,9 @@ from scrapy_redis_state.store.client import sync_client
 from scrapy_redis_state.store.embedded.binary import find_server
 from scrapy_redis_state.store.embedded.place import _make_private
 from scrapy_redis_state.store.errors import Refused
-from scrapy_redis_state.store.server_check import wait_for_server
 from tests.processes import wait_until
 from tests.servers import Server, ServerUnavailableError
+from tests.store.clients import wait_for_server
 from tests.store.embedded import Home, counted
 
 

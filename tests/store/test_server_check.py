@@ -19,10 +19,10 @@ from scrapy_redis_state.store.errors import Refused, Unavailable
 from scrapy_redis_state.store.server_check import (
     Finding,
     check_server,
-    wait_for_server,
 )
 from tests.processes import wait_until
 from tests.servers import Server
+from tests.store.clients import wait_for_server
 
 StartServer = Callable[..., Server]
 
