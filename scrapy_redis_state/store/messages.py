@@ -368,6 +368,8 @@ class JoinRequest:
     """Epoch of the seen set as far as known; that of a new crawl at first."""
     dry_run: bool = False
     """Answer what a join would, and change nothing."""
+    seeder: bool = False
+    """As in an exchange."""
 
 
 @dataclass(frozen=True, slots=True)

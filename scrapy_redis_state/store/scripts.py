@@ -86,6 +86,7 @@ def join(keys: CrawlKeys, request: JoinRequest) -> Call[JoinReply]:
         "keep_alive": int(request.keep_alive),
         "epoch": request.epoch,
         "dry_run": int(request.dry_run),
+        "seeder": int(request.seeder),
     }
     # Earlier epochs that count, so that a wrong type there is found now.
     all_keys = keys.for_script(request.epoch) + keys.of_seen_set(request.epoch).keys

@@ -27,12 +27,14 @@ class PrefetchBuffer:
     """Highest priority first; in order of arrival among equals.
 
     It also finds out how much to prefetch: more when the crawl had to wait for
-    requests, or starts so many that it would be refilled all the time; less when they
-    lay unused. So a worker keeps busy without sitting on work that others could do.
+    requests (its fair share of what there is, at least), or starts so many that it
+    would be refilled all the time; less when they lay unused. So a worker keeps busy
+    without sitting on work that others could do.
 
     That much is to lie here when the answer comes, however far the server is: what is
     going to be started meanwhile is asked for as well, and in time. That is as many as
-    during the last exchange; if those were all there was, as many at least.
+    during the last exchange; if those were all there was, at the rate since the answer
+    before that, at least.
 
     :param limit: how much to prefetch at most. What is started meanwhile is taken to be
         less than that, so twice as many less one are held at most; where it is 1, one.
@@ -47,11 +49,11 @@ class PrefetchBuffer:
         self._taken = 0
         self._measured_secs = 0.0
         self._satisfied = False
-        self._starved = True
+        self._starved = False
         self._outbid = False
         self._is_stuck = False
         self._taken_in_exchange = 0
-        self._ran_dry = False
+        self._taken_since_reply = 0
         self._meanwhile = 0
 
     def __len__(self) -> int:
@@ -72,13 +74,14 @@ class PrefetchBuffer:
         self._is_stuck = False
         self._outbid = self._should_fetch_first(crawl.best_priority, unsent)
         if not self._heap or self._outbid:
-            self._starved = self._ran_dry = True
+            self._starved = True
             return None
         page = heapq.heappop(self._heap)[2]
         if isinstance(page, Lease):
             self._leased -= 1
             self._taken += 1
             self._taken_in_exchange += 1
+            self._taken_since_reply += 1
         return page
 
     def _should_fetch_first(self, *priorities: int | None) -> bool:
@@ -88,20 +91,22 @@ class PrefetchBuffer:
             priority is not None and priority > page.priority for priority in priorities
         )
 
-    def want(self, elapsed_secs: float = CALM_SECS) -> int:
+    def want(self, elapsed_secs: float = CALM_SECS, fair_share: int = 1) -> int:
         """How many requests to ask the server for now, in an exchange that begins.
 
         None when what was there lay too long, until the crawl asks again: else this
         worker would take at once what it has just left to others.
 
         :param elapsed_secs: since this was asked before
+        :param fair_share: of what there is in the crawl, that of one worker
         """
-        self._taken_in_exchange, self._ran_dry = 0, False
+        self._taken_in_exchange = 0
         if self._is_stuck:
             return 0
         self._measured_secs += elapsed_secs
-        if self._starved and self._satisfied:
-            self._adapt_to(self._target * 2)
+        if self._starved and (self._satisfied or fair_share > self._target):
+            doubled = self._target * 2 if self._satisfied else 0
+            self._adapt_to(max(doubled, fair_share))
         elif self._measured_secs >= CALM_SECS or self._taken >= 4 * self._target:
             self._adapt_to(self._needed())
         left = max(0, self._leased - self._meanwhile)
@@ -118,16 +123,22 @@ class PrefetchBuffer:
         self._target = max(1, min(self._limit, target))
         self._taken, self._measured_secs = 0, 0.0
 
-    def refilled(self, wanted: int, got: int) -> None:
-        """Learn from a reply: asking for more is of use only while there is more."""
+    def refilled(self, wanted: int, got: int, waited: float = 0) -> None:
+        """Learn from a reply: asking for more is of use only while there is more.
+
+        :param waited: which part of the time since the reply before was spent on
+            waiting for this one
+        """
         if wanted:
             self._satisfied = got >= wanted
+        meanwhile = self._taken_in_exchange
+        if self._starved and self._satisfied:
+            at_that_rate = round(self._taken_since_reply * waited)
+            meanwhile = max(meanwhile, at_that_rate, self._meanwhile)
+        self._meanwhile = min(meanwhile, self._limit - 1)
         if got:
             self._starved = False
-        meanwhile = self._taken_in_exchange
-        if self._ran_dry and self._satisfied:
-            meanwhile = max(meanwhile, self._meanwhile)
-        self._meanwhile = min(meanwhile, self._limit - 1)
+            self._taken_since_reply = 0
 
     def is_low(self) -> bool:
         """Whether to ask for more: what is left has to wait, or will not last.

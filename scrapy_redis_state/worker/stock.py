@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+NEAR_SECS = 0.005
+"""A server that answers sooner is asked again before a crawl feels that it waits."""
+
 _SEEN = (Answer.STORED, Answer.DUPLICATE)
 
 
@@ -110,6 +113,7 @@ class Stock:
         self._held: dict[str, Lease] = {}
         self._stale: set[Lease] = set()
         self._waiting_since = 0.0
+        self._applied_at = clock.now()
         self._is_urgent = False
         self._came_up_dry = False
         self._is_refused = False
@@ -367,6 +371,7 @@ class Stock:
     # --- what the server answered ---
 
     def _apply(self, want: int, reply: ExchangeReply) -> None:
+        waited = self._waited_part()
         is_of_now = self._known.follow(reply.summary.seen_version)
         for entry, answer in self._outbox.settle(reply.answers):
             if is_of_now and answer in _SEEN:
@@ -382,8 +387,15 @@ class Stock:
             self._receive(popped)
         self._listener.reaped(reply.reaped)
         self._idle_time.look(self.summary, self.membership.answered_at)
-        self._came_up_dry = want > 0 and not reply.popped
-        self._buffer.refilled(want, len(reply.popped))
+        self._came_up_dry = want > 0 and not (reply.popped and reply.summary.pending)
+        self._buffer.refilled(want, len(reply.popped), waited)
+
+    def _waited_part(self) -> float:
+        """How much of the time since the answer before was spent on this one."""
+        now = clock.now()
+        waited_secs = now - self.membership.sent_at
+        since_secs, self._applied_at = now - self._applied_at, now
+        return min(1.0, waited_secs / since_secs) if waited_secs > NEAR_SECS else 0.0
 
     def _remember(self, operation: Operation) -> None:
         # A start request is a duplicate of what the set of seeds has, and one with a

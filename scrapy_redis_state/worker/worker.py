@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from scrapy_redis_state.store.errors import CommandFailed, RedisStateError
 from scrapy_redis_state.store.messages import (
@@ -30,6 +32,9 @@ from scrapy_redis_state.worker.patience import Patience
 from scrapy_redis_state.worker.stall import StallWatch
 from scrapy_redis_state.worker.stock import Listener, Stock
 from scrapy_redis_state.worker.wake import WakeWatch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +81,8 @@ class Worker(Stock):
         self, store: CrawlStore, options: WorkerOptions, listener: Listener
     ) -> None:
         patience = Patience(options.outage_secs, options.lease_secs / 8)
-        membership = Membership(store, options.first_join, patience)
+        first_join = replace(options.first_join, seeder=options.can_seed)
+        membership = Membership(store, first_join, patience)
         super().__init__(
             membership,
             listener,
@@ -113,6 +119,8 @@ class Worker(Stock):
         """
         reply = await self.membership.join()
         self.is_over = reply.status not in ENTERED
+        # To ask at once would only keep what start() makes from leaving at once.
+        self._came_up_dry = bool(self.summary.seed_token) and not self.summary.pending
         return reply
 
     def start(self) -> None:
@@ -211,7 +219,10 @@ class Worker(Stock):
 
     def _is_dry(self) -> bool:
         """Whether it would do more, and the crawl has nothing for it."""
-        return self._came_up_dry and self._needs_more() and not self.is_over
+        has_asked = self.membership.exchanges > 0
+        return (
+            has_asked and self._came_up_dry and self._needs_more() and not self.is_over
+        )
 
     def _told(self) -> None:
         # Also if it has found something by now: then its exchange tells another.
@@ -232,7 +243,7 @@ class Worker(Stock):
         self._was_told, self._is_told = self._is_told, False
         self._hand_back_unwanted()
         batch = self._outbox.freeze()
-        want = self._want()
+        want = self._want(batch)
         unsent = len(self._outbox) > len(batch)
         loose = any(entry.is_loose for entry in batch)
         busy = unsent or loose or len(self._local) > 0 or self._listener.is_busy()
@@ -261,11 +272,17 @@ class Worker(Stock):
             is_idle = not self.held and not self._stale and not busy
             self._idle_log.look(self.summary, is_idle=is_idle, now=clock.now())
 
-    def _want(self) -> int:
+    def _want(self, batch: Sequence[Entry]) -> int:
         if self.closing or self.is_full:
             return 0
         before, self._wanted_at = self._wanted_at, clock.now()
-        return self._buffer.want(self._wanted_at - before)
+        return self._buffer.want(self._wanted_at - before, self._fair_share(batch))
+
+    def _fair_share(self, batch: Sequence[Entry]) -> int:
+        """Its part of what there will be to do, if all workers take as much."""
+        stored = sum(isinstance(entry.operation, Store) for entry in batch)
+        there = self.summary.pending + stored
+        return math.ceil(there / max(1, self.summary.workers))
 
     async def _blame(self, error: CommandFailed, sent: int) -> None:
         """A batch made the script fail: bury what it chokes on, keep everything else.

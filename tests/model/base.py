@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from scrapy_redis_state.store.messages import CrawlStatus, Summary
+from scrapy_redis_state.store.messages import (
+    CrawlStatus,
+    ExchangeRequest,
+    JoinRequest,
+    Seeding,
+    Summary,
+)
 from tests.model.places import Places
 from tests.model.state import EARLIER_EPOCHS, Crawl
 
@@ -122,6 +128,16 @@ class ServerBase:
             crawl.seed_holder = ""
         if crawl.suspect_taker == worker:
             crawl.suspect_taker = ""
+
+    def _grant_seed_token(
+        self, request: JoinRequest | ExchangeRequest, crawl: Crawl
+    ) -> None:
+        free = not crawl.live(crawl.seed_holder)
+        draining = crawl.status is CrawlStatus.DRAINING
+        wanted = crawl.seeding is Seeding.OPEN and not draining
+        if request.seeder and wanted and free:
+            crawl.seed_token += 1
+            crawl.seed_holder = request.worker
 
     def _is_drained(self, crawl: Crawl) -> bool:
         busy = any(crawl.workers[worker].busy for worker in crawl.live_workers())

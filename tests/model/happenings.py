@@ -85,6 +85,7 @@ class Happenings(Calls):
             new_token=f"token {number}",
             given=True,
             seeding=Seeding.OPEN,
+            seeder=self.rng.random() < 0.5,
             keep_alive=self.kind == "talk" and not self.healing,
         )
         worker = self.worker_class(

@@ -134,7 +134,11 @@ class Joining(ServerBase):
         record = Record(JoinReply(status), beat=crawl.clock, stamp=stamp)
         crawl.workers[request.worker] = record
         crawl.most_workers = max(crawl.most_workers, len(crawl.live_workers()))
-        record.joined = self._join_reply(status, differences)
+        self._grant_seed_token(request, crawl)
+        record.joined = replace(
+            self._join_reply(status, differences),
+            summary=self._summary(request.worker),
+        )
         return record.joined
 
     def _join_reply(

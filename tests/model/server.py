@@ -15,7 +15,6 @@ from scrapy_redis_state.store.messages import (
     Popped,
     Reaped,
     ReapReply,
-    Seeding,
     Status,
     Store,
     StoreDead,
@@ -149,13 +148,6 @@ class ModelServer(Joining, Operations):
         crawl.suspect_taker = worker
         return True
 
-    def _grant_seed_token(self, request: ExchangeRequest, crawl: Crawl) -> None:
-        free = not crawl.live(crawl.seed_holder)
-        wanted = crawl.seeding is Seeding.OPEN and not _is_draining(crawl)
-        if request.seeder and wanted and free:
-            crawl.seed_token += 1
-            crawl.seed_holder = request.worker
-
     def _sign_off(self, request: ExchangeRequest, crawl: Crawl) -> None:
         self._close_record(request.worker, crawl)
         waits = crawl.keep_alive and not request.ends
@@ -244,10 +236,6 @@ class ModelServer(Joining, Operations):
         lease = crawl.leases.get(id)
         record = crawl.workers.get(lease.worker) if lease else None
         return record.beat + crawl.lease_ms if record else 0
-
-
-def _is_draining(crawl: Crawl) -> bool:
-    return crawl.status is CrawlStatus.DRAINING
 
 
 def _due(times: dict[str, int], now: int, limit: int) -> list[str]:

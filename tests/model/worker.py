@@ -323,6 +323,7 @@ class ModelWorker:
             self.id, self.joining = self.joining.worker, None
             self.token, self.generation = reply.token, reply.generation
             self.batch, self.stamp = 0, reply.stamp
+            self._follow_token()
             self._obey()
         else:
             self.closed = reply.status.value
@@ -340,12 +341,15 @@ class ModelWorker:
             self._answered(item, answer)
         for popped in reply.popped:
             self._receive_page(popped)
-        token = reply.summary.seed_token
+        self._follow_token()
+        self._obey()
+
+    def _follow_token(self) -> None:
+        token = self.summary.seed_token
         if self.start is not None and self.start.token != token:
             self._abandon_start()
         if self.start is None and token and not self.stopping:
             self.start = Start(token)
-        self._obey()
 
     def _know_nothing(self) -> None:
         self.known, self.known_version = set(), None

@@ -44,6 +44,25 @@ def test_one_worker_at_a_time_holds_the_token(fleet):
     assert one.exchange().summary.seeding is Seeding.OPEN
 
 
+def test_who_joins_first_may_hold_it_from_then_on(crawl):
+    """One round trip less until start() runs; a repeated join has the same answer."""
+    plain = crawl.join("w0", seeding=Seeding.OPEN)
+    first, again = [
+        crawl.join("w1", seeding=Seeding.OPEN, seeder=True) for _ in range(2)
+    ]
+    second = crawl.join("w2", seeding=Seeding.OPEN, seeder=True)
+    tokens = [one.summary.seed_token for one in (plain, first, again, second)]
+    assert tokens == [0, 1, 1, 0]
+
+
+def test_a_trial_join_takes_no_token(crawl):
+    """It changes nothing."""
+    crawl.member("w0", seeding=Seeding.OPEN)
+    crawl.join("w1", seeding=Seeding.OPEN, seeder=True, dry_run=True)
+    later = crawl.join("w2", seeding=Seeding.OPEN, seeder=True)
+    assert later.summary.seed_token == 1
+
+
 def test_each_start_request_is_stored_once(crawl, seeder):
     """Two equal ones of one run are two; the same run again makes no more."""
     equal = [

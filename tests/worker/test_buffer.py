@@ -102,6 +102,16 @@ class TestHowMuch:
             drain(buffer)
         assert wanted == [1, 2, 4, 8, 16, 16, 16]
 
+    def test_its_fair_share_is_had_at_once(self, buffer):
+        """As soon as the crawl has to wait, as far as the limit allows."""
+        assert buffer.want(fair_share=7) == 1
+        buffer.refilled(1, 0)
+        drain(buffer)
+        assert buffer.want(fair_share=7) == 7
+        buffer.refilled(7, 7)
+        drain(buffer)
+        assert buffer.want(fair_share=70) == 16
+
     def test_it_does_not_grow_when_there_is_no_more(self, buffer):
         """Asking for more would bring no more."""
         fill(buffer)
@@ -175,6 +185,16 @@ class TestHowMuch:
         take(buffer, 12)
         assert exchange(buffer, taken=20) == 16
         assert exchange(buffer, taken=0) == 16 - (16 - 12)
+
+    def test_of_what_was_gone_at_once_the_rate_tells(self, buffer):
+        """An answer takes as much of the time from now on as it did before."""
+        fill_up(buffer)
+        drain(buffer)
+        wanted = buffer.want(elapsed_secs=0.001)
+        for _ in range(wanted):
+            buffer.add(lease())
+        buffer.refilled(wanted, wanted, waited=0.75)
+        assert buffer.want(elapsed_secs=0.001) == 16 - (16 - 12)
 
     def test_it_is_not_asked_for_where_there_is_no_more(self, buffer):
         """Others may want some of it."""

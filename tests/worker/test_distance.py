@@ -29,6 +29,11 @@ class TestFar:
         assert crawl.secs < 1000 * 0.005 + 8 * round_trip_secs
         assert crawl.pages_per_exchange > 7
 
+    def test_what_is_there_is_begun_at_once(self):
+        """Without finding out how much is needed, round trip by round trip."""
+        crawl = Crawl(33, FAR_SECS, {"concurrency": 32, "prefetch": 32})
+        assert crawl.secs < 3 * FAR_SECS
+
     @pytest.mark.parametrize("page_secs", [0.001, 0.1, 1])
     @pytest.mark.parametrize("round_trip_secs", [NEAR_SECS, 0.05, FAR_SECS])
     def test_what_is_held_is_bounded(self, round_trip_secs, page_secs):

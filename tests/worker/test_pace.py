@@ -20,7 +20,7 @@ from tests.worker.fleet import Fleet, ack, page
 
 class TestPrefetch:
     async def test_it_grows_with_what_is_started(self, fleet):
-        """From one, up to what is allowed."""
+        """Up to what is allowed."""
         fleet.push(*[page(str(number)) for number in range(200)])
         async with fleet.worker(prefetch=8) as worker:
             for _ in range(100):
@@ -28,7 +28,17 @@ class TestPrefetch:
                 worker.end(lease, ack(lease))
             assert max(one.want for one in fleet.store.exchanges) == 8
             assert worker.held <= 16
-        assert fleet.store.exchanges[0].want == 1
+
+    async def test_who_has_nothing_to_start_asks_for_its_fair_share(self, fleet):
+        """Of what there is, and of what it brings; no time is lost on finding out."""
+        fleet.push(*[page(str(number)) for number in range(12)])
+        async with fleet.worker() as worker, fleet.worker() as other:
+            await fleet.exchanged(other, 1)
+            while worker.held < 7:
+                lease = await fleet.take(worker)
+                worker.offer(page(f"link of {lease.id}"), lease)
+            wants = [one.want for one in fleet.store.exchanges]
+        assert max(wants) <= 7
 
     async def test_nothing_is_hoarded_by_a_worker_that_starts_nothing(self, fleet):
         """Others can do it."""

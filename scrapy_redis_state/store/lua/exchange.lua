@@ -17,6 +17,7 @@
 -- @include place
 -- @include generation
 -- @include workers
+-- @include seeding
 -- @include pace
 -- @include handback
 -- @include reap
@@ -63,17 +64,6 @@ local function check(record, beat)
   end
   if batch ~= record.batch + 1 or last_stamp ~= record.stamp then
     return reply('rejoin', 0, '', {})
-  end
-end
-
-local function take_seed_token()
-  if not flag('s') or crawl.seeding ~= 'open' or crawl.status == 'draining' then
-    return
-  end
-  local holder = crawl.seed_worker
-  if holder == '' or not is_live(redis.call('ZSCORE', K.workers, holder)) then
-    set('seed_token', crawl.seed_token + 1)
-    set('seed_worker', worker)
   end
 end
 
@@ -124,7 +114,9 @@ local answers, ended = run_operations(worker, operations)
 redis.call('ZADD', K.workers, number(crawl.clock), worker)
 promote(PROMOTE)
 reap(REAP)
-take_seed_token()
+if flag('s') then
+  take_seed_token(worker)
+end
 local stamp = next_stamp()
 local popped = {}
 if flag('l') then

@@ -15,6 +15,7 @@
 -- @include place
 -- @include generation
 -- @include workers
+-- @include seeding
 -- @include summary
 -- @include denials
 -- @include rights
@@ -76,6 +77,9 @@ local function add_worker(status)
   set('most_workers', math.max(crawl.most_workers, count_live()))
   if crawl.seeding == '' then
     set('seeding', request.seeding)
+  end
+  if request.seeder == 1 then
+    take_seed_token(request.worker)
   end
 end
 
