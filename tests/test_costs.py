@@ -30,13 +30,13 @@ PAGES = 16
 
 BOUNDS = {
     # Commands that the script of one exchange runs, by what each page of it brings.
-    "no links": 47,
-    "14 links, 1 new": 52,
-    "10 links, all new": 52,
-    "nothing at all": 41,
+    "no links": 36,
+    "14 links, 1 new": 41,
+    "10 links, all new": 41,
+    "nothing at all": 30,
     # Of a worker that is as busy as can be, for each page with one new link.
-    "round trips per page": 0.1,
-    "commands per page": 4.0,
+    "round trips per page": 0.05,
+    "commands per page": 2.0,
     # Bytes of a request with callback, depth, three keys of meta and a referer.
     "bytes per stored request": 195,
     "bytes per request sent": 234,

@@ -11,7 +11,7 @@
 -- @include tidy
 -- @include seen
 -- @include types
--- @include generation
+-- @include finish
 
 local token, status, sequence, expected = ARGV[1], ARGV[2], ARGV[3], cmsgpack.unpack(ARGV[4])
 

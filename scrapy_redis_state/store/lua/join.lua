@@ -14,6 +14,7 @@
 -- @include entry
 -- @include place
 -- @include generation
+-- @include finish
 -- @include workers
 -- @include seeding
 -- @include summary

@@ -17,6 +17,8 @@
 -- @include workers
 -- @include handback
 -- @include sites
+-- @include room
+-- @include runs
 -- @include operations
 -- @include malformed
 -- @include batch

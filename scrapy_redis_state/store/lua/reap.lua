@@ -15,6 +15,7 @@
 -- @include place
 -- @include workers
 -- @include reap
+-- @include prune
 -- @include sweep
 -- @include summary
 -- @include wake

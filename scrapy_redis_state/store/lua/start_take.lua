@@ -15,10 +15,11 @@
 -- @include types
 -- @include entry
 -- @include place
--- @include generation
 -- @include workers
 -- @include handback
 -- @include sites
+-- @include room
+-- @include runs
 -- @include operations
 -- @include malformed
 -- @include batch

@@ -75,7 +75,7 @@ local function next_stamp()
 end
 
 local function number(value)
-  return string.format('%.0f', value)
+  return string.format('%d', value)
 end
 
 -- What `make` answers for a value, made once for each.

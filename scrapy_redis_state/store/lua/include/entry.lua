@@ -25,7 +25,7 @@ local function id_of(sequence)
   if crawl.order ~= 'lifo' then
     sequence = LAST_ID - sequence
   end
-  return string.format('%014.0f', sequence)
+  return string.format('%014d', sequence)
 end
 
 -- Takes so many numbers for `id_of`; answers the last of them.

@@ -1,4 +1,4 @@
--- A generation of a crawl: how it begins, and how it ends.
+-- A generation of a crawl: how it begins.
 
 -- Fields that are compared between workers, and must be read from the next
 -- generation's first worker again.
@@ -9,16 +9,6 @@ local function forget_agreed()
     if string.sub(field, 1, #AGREED) == AGREED then
       redis.call('HDEL', K.crawl, field)
     end
-  end
-end
-
--- Epochs of the seen set that count, but for what is in K.seen.
-local function put_other_epochs_on_tidy_list()
-  if seen.shards > 0 then
-    put_on_tidy_list(crawl.epoch, seen.shards)
-  end
-  for back = 1, seen.earlier do
-    put_on_tidy_list(crawl.epoch - back, seen.shards)
   end
 end
 
@@ -54,22 +44,5 @@ local function agree_on_seen(spec)
   if crawl['agreed:seen'] == '' then
     set('agreed:seen', spec)
     describe_seen()
-  end
-end
-
-local function finish(at)
-  set('status', 'finished')
-  set('finished_at', at)
-  if crawl.finished_ttl_ms == 0 then
-    return save_crawl()
-  end
-  set('expires_at', now + crawl.finished_ttl_ms)
-  put_other_epochs_on_tidy_list()
-  save_crawl()
-  for name, key in pairs(K) do
-    -- The crawl must be there to tell of what is on the list.
-    if name ~= 'crawl' or crawl.tidy == '' then
-      redis.call('PEXPIRE', key, crawl.finished_ttl_ms)
-    end
   end
 end

@@ -1,21 +1,14 @@
 -- What is wrong with operations, found before the first of them is run (see
 -- operations.lua).
 
--- The types of the fields of each kind, in order. A script is not rolled back, so what
--- could raise half-way is refused before anything is written.
+-- The types of the fields of each kind, in order, by their first letters. A script is not
+-- rolled back, so what could raise half-way is refused before anything is written.
 local FIELD_TYPES = {
-  s = {'string', 'number', 'string', 'string', 'string', 'number', 'string', 'number'},
-  S = {'table', 'table', 'table', 'table', 'string'}, A = {'table', 'table'},
-  d = {'string', 'string', 'number', 'string'},
-  c = {'string'}, k = {'string'}, o = {'string', 'string', 'string'},
-  a = {'string', 'number', 'table'}, f = {'string', 'number', 'number', 'string'},
-  r = {'string', 'number'}, w = {'string', 'number', 'number'},
-  b = {'string', 'number', 'string'},
-  h = {'string', 'number', 'number', 'string'},
-  e = {'number', 'table'}, g = {'number', 'string'},
+  S = 'tttts', A = 'tt', -- see runs.lua
+  s = 'snsssnsn', d = 'ssns', c = 's', k = 's', o = 'sss', a = 'snt', f = 'snns', r = 'sn',
+  w = 'snn', b = 'sns', h = 'snns', e = 'nt', g = 'ns',
 }
-
-local IS_RUN = {S = true, A = true} -- see batch.lua
+local TYPE_NAMES = {s = 'string', n = 'number', t = 'table'}
 
 -- Those that have their places in the seen set.
 local function fingerprints_of(op)
@@ -70,12 +63,13 @@ local function fault_of(op, position)
     return 'operation ' .. position .. ' is of no known kind'
   end
   for field = 1, #types do
-    if type(op[field + 1]) ~= types[field] then
+    local name = TYPE_NAMES[string.sub(types, field, field)]
+    if type(op[field + 1]) ~= name then
       return 'field ' .. field .. ' of operation ' .. position .. ' is a '
-        .. type(op[field + 1]) .. ', not a ' .. types[field]
+        .. type(op[field + 1]) .. ', not a ' .. name
     end
   end
-  if IS_RUN[op[1]] and not fit_together(op) then
+  if (op[1] == 'S' or op[1] == 'A') and not fit_together(op) then
     return 'the lists of run ' .. position .. ' do not fit together'
   end
   -- Any other set has its only key in each call.

@@ -3,7 +3,7 @@
 
 -- On keys of another type, which answer at once, where the answer could be long.
 local READING = {
-  {'PTTL', K.crawl}, {'HGET', K.crawl, ''}, {'HMGET', K.crawl, ''},
+  {'EXISTS', K.crawl}, {'PTTL', K.crawl}, {'HGET', K.crawl, ''}, {'HMGET', K.crawl, ''},
   {'HEXISTS', K.crawl, ''}, {'HGETALL', K.frontier}, {'HKEYS', K.frontier},
   {'HSCAN', K.frontier, 0}, {'HLEN', K.frontier}, {'SCARD', K.crawl}, {'SDIFF', K.frontier},
   {'SISMEMBER', K.seeds, ''}, {'SMISMEMBER', K.seeds, ''}, {'LLEN', K.frontier},

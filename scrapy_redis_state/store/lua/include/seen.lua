@@ -235,6 +235,16 @@ local function claim_all(fingerprints)
   return answers
 end
 
+-- Epochs of the seen set that count, but for what is in K.seen.
+local function put_other_epochs_on_tidy_list()
+  if seen.shards > 0 then
+    put_on_tidy_list(crawl.epoch, seen.shards)
+  end
+  for back = 1, seen.earlier do
+    put_on_tidy_list(crawl.epoch - back, seen.shards)
+  end
+end
+
 local function begin_epochs(count)
   set('epoch', crawl.epoch + count)
   set('epoch_began', now)

@@ -1,12 +1,17 @@
 -- The crawl as a whole: what replies end with, and when a crawl is over.
 
 local function count_places()
-  return {
-    pending = redis.call('ZCARD', K.frontier),
-    in_flight = redis.call('ZCARD', K.inflight),
-    delayed = redis.call('ZCARD', K.delayed),
-    suspects = redis.call('ZCARD', K.suspects),
+  local places = {
+    pending = redis.call('ZCARD', K.frontier), in_flight = redis.call('ZCARD', K.inflight),
+    delayed = 0, suspects = 0, dead = 0,
   }
+  -- Most crawls have none of these most of the time.
+  if redis.call('EXISTS', K.delayed, K.suspects, K.dead) > 0 then
+    for _, name in ipairs({'delayed', 'suspects', 'dead'}) do
+      places[name] = redis.call('ZCARD', K[name])
+    end
+  end
+  return places
 end
 
 -- Nothing left to do, whoever may still be about to make something to do. Not while
@@ -27,15 +32,17 @@ local function is_drained(places)
   return is_empty(places) and not anyone_busy(live_since())
 end
 
--- Flat list of 15 fields, read by position in messages' `Summary`.
-local function summary(worker)
-  local places = count_places()
-  local best = redis.call('ZREVRANGE', K.frontier, 0, 0, 'WITHSCORES')
+-- Flat list of 15 fields, read by position in messages' `Summary`. What the caller has
+-- counted already need not be counted again.
+local function summary(worker, places, live)
+  places = places or count_places()
+  local best = places.pending > 0
+    and redis.call('ZREVRANGE', K.frontier, 0, 0, 'WITHSCORES') or {}
   local holds_token = worker ~= '' and crawl.seed_worker == worker
   return {
     places.pending, best[2] or false, places.in_flight, places.delayed, places.suspects,
-    redis.call('ZCARD', K.dead), crawl.done, crawl.seeding,
-    holds_token and crawl.seed_token or 0, count_live(), crawl.status, crawl.epoch,
+    places.dead, crawl.done, crawl.seeding,
+    holds_token and crawl.seed_token or 0, live or count_live(), crawl.status, crawl.epoch,
     is_drained(places) and 1 or 0, crawl.seen_count, crawl.seen_version,
   }
 end

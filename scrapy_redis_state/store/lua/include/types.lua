@@ -1,10 +1,13 @@
 -- What type each key has, so that nobody else's key is written to or deleted.
 
 local TYPES = {
-  crawl = 'hash', frontier = 'zset', requests = 'hash', inflight = 'zset',
-  leases = 'hash', delayed = 'zset', suspects = 'zset', dead = 'zset',
-  deadinfo = 'hash', seeds = 'set', workers = 'zset', replies = 'hash',
-  sites = 'hash', revisits = 'zset', wake = 'list',
+  frontier = 'zset', requests = 'hash', inflight = 'zset', leases = 'hash',
+  workers = 'zset', replies = 'hash', wake = 'list',
+}
+-- Of keys that most crawls do not have most of the time: one look tells so of all.
+local RARE_TYPES = {
+  delayed = 'zset', suspects = 'zset', dead = 'zset', deadinfo = 'hash', seeds = 'set',
+  sites = 'hash', revisits = 'zset',
 }
 
 -- Key, its type, and the type expected, if they differ.
@@ -39,12 +42,24 @@ local function wrong_shard()
   end
 end
 
-local function wrong_types()
-  for name, expected in pairs(TYPES) do
+local function wrong_type_among(types)
+  for name, expected in pairs(types) do
     local wrong = wrong_type(K[name], expected)
     if wrong then
       return wrong
     end
+  end
+end
+
+local function is_any_rare()
+  return redis.call('EXISTS', K.delayed, K.suspects, K.dead, K.deadinfo, K.seeds, K.sites,
+    K.revisits) > 0
+end
+
+local function wrong_types()
+  local wrong = wrong_type_among(TYPES) or is_any_rare() and wrong_type_among(RARE_TYPES)
+  if wrong then
+    return wrong
   end
   -- Another epoch's, which the call does not touch, may be what is left of another kind.
   if crawl.epoch == 0 or string.match(K.seen, ':([^:]+)$') == number(crawl.epoch) then

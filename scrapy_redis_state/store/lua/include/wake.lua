@@ -3,13 +3,14 @@
 -- left when there is nothing to be had. Every call puts right what is missing, so an
 -- element that went to a worker which did not need it is no loss.
 
-local function wake_idle()
-  local pending = crawl.status == 'running' and redis.call('ZCARD', K.frontier) or 0
-  if pending == 0 then
+-- What the caller has counted already need not be counted again.
+local function wake_idle(pending, live)
+  pending = pending or redis.call('ZCARD', K.frontier)
+  if pending == 0 or crawl.status ~= 'running' then
     redis.call('UNLINK', K.wake)
     return
   end
-  local wanted = math.min(pending, count_live(), CHUNK)
+  local wanted = math.min(pending, live or count_live(), CHUNK)
   local there = redis.call('LLEN', K.wake)
   if there > wanted then
     redis.call('UNLINK', K.wake)
