@@ -83,6 +83,7 @@ class Outbox:
 
     def __init__(self) -> None:
         self._waiting: deque[Entry] = deque()
+        self._later: list[Entry] = []
         self._frozen: list[Entry] = []
         self._parked: deque[Entry] = deque()
         self._bytes = 0
@@ -92,11 +93,12 @@ class Outbox:
         self._best: int | None = None
 
     def __len__(self) -> int:
-        return len(self._waiting) + len(self._frozen) + len(self._parked)
+        here = len(self._waiting) + len(self._later)
+        return here + len(self._frozen) + len(self._parked)
 
     @property
     def waiting(self) -> int:
-        """How many operations could be sent now."""
+        """How many operations ask to be sent."""
         return len(self._waiting)
 
     @property
@@ -130,10 +132,17 @@ class Outbox:
         self._ends += entry.end is not None
         self._waiting.append(entry)
 
+    def add_later(self, entry: Entry) -> None:
+        """To be sent with the next batch, which may come for any other reason."""
+        self._later.append(entry)
+
     def freeze(self) -> Sequence[Entry]:
         """The next batch, the same until :meth:`settle` or :meth:`rejoined`."""
         if self._frozen:
             return self._frozen
+        for entry in self._later:
+            self.add(entry)
+        self._later = []
         if self._parked:
             self._frozen.append(self._parked.popleft())
         size = 0
@@ -207,7 +216,7 @@ class Outbox:
 
         Leases and the seeding token are gone, and ``start()`` begins anew.
         """
-        entries = [*self._frozen, *self._parked, *self._waiting]
+        entries = [*self._frozen, *self._parked, *self._waiting, *self._later]
         self.clear()
         for entry in entries:
             operation = entry.operation
@@ -252,6 +261,7 @@ class Outbox:
 
     def clear(self) -> None:
         self._waiting.clear()
+        self._later = []
         self._frozen = []
         self._parked.clear()
         self._priorities.clear()

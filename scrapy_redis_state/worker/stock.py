@@ -272,7 +272,12 @@ class Stock:
 
     def report(self, operation: Seeded | SeedFailed) -> None:
         """Send the state of seeding."""
-        self._add(Entry(operation))
+        if isinstance(operation, Seeded) and self._held and not self.is_over:
+            # Nobody waits for it: the crawl goes on in any case. A round trip of its
+            # own would only keep what the first pages make from leaving.
+            self._outbox.add_later(Entry(operation))
+        else:
+            self._add(Entry(operation))
 
     def holds_nothing_but(self, batch: Sequence[Entry]) -> bool:
         """Whether nothing runs here once *batch* is through, lost pages included.

@@ -62,6 +62,15 @@ class TestBatch:
         sent = operations(outbox.freeze())
         assert sent == [page("a"), page("b"), ack(lease), page("c")]
 
+    def test_what_may_go_later_goes_with_the_next(self, outbox):
+        """It is no reason for one, but it is not done before it is answered."""
+        outbox.add_later(Entry(Seeded(1)))
+        assert (outbox.waiting, len(outbox)) == (0, 1)
+        offer(outbox, "a")
+        assert operations(outbox.freeze()) == [page("a"), Seeded(1)]
+        outbox.settle([STORED, DONE])
+        assert (len(outbox), outbox.freeze()) == (0, [])
+
     def test_it_is_frozen_until_it_is_answered(self, outbox):
         """What is added meanwhile waits for the next."""
         offer(outbox, "a")

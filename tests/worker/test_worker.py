@@ -13,6 +13,7 @@ from scrapy_redis_state.store.messages import (
     Release,
     Seeded,
     Seeding,
+    Store,
     StoreDead,
 )
 from scrapy_redis_state.worker import outbox
@@ -180,6 +181,24 @@ class TestTelling:
             await fleet.settled(worker)
             (last,) = [one for one in fleet.store.exchanges if one.operations]
             assert last.idle
+
+    async def test_the_end_of_seeding_goes_along_with_a_page_that_runs(self, fleet):
+        """A round trip of its own would keep back what the first page makes."""
+        join = replace(JOIN, seeding=Seeding.OPEN)
+        async with fleet.worker(first_join=join, can_seed=True) as worker:
+            token = worker.summary.seed_token
+            worker.offer(page("start", seed=b"start", seed_token=token))
+            lease = await fleet.take(worker)
+            await fleet.settled(worker)
+            worker.report(Seeded(token))
+            worker.offer(page("link"), lease)
+            await fleet.settled(worker)
+        (batch,) = [
+            [type(operation) for operation in one.operations]
+            for one in fleet.store.exchanges
+            if any(isinstance(operation, Seeded) for operation in one.operations)
+        ]
+        assert batch == [Store, Seeded]
 
     async def test_only_one_that_can_seed_asks_for_the_token(self, fleet):
         """And gives it back with the state of seeding."""
