@@ -76,6 +76,7 @@ def test_two_workers_of_the_tutorial_do_everything_though_one_is_killed(
     assert len(items(tmp_path)) == int(page["count"].strip().splitlines()[1])
 
 
+@pytest.mark.one_server
 def test_a_script_can_look_at_a_crawl_feed_it_and_start_it_over(
     server: Server, crawl_name: str, programs: Programs, tmp_path: Path
 ) -> None:
@@ -88,6 +89,7 @@ def test_a_script_can_look_at_a_crawl_feed_it_and_start_it_over(
     assert script.output.split() == ["0", "0", "0", "0", "True", "[]", "0"]
 
 
+@pytest.mark.one_server
 def test_a_script_can_claim_a_page_under_the_rules_of_its_crawl(
     server: Server, crawl_name: str, programs: Programs, tmp_path: Path
 ) -> None:

@@ -15,6 +15,8 @@ from tests.processes import Programs, wait_until
 from tests.servers import Server
 from tests.site import Site
 
+pytestmark = pytest.mark.one_server
+
 SPIDER = """
 import asyncio
 

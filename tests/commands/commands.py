@@ -6,11 +6,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.processes import REPOSITORY, environment
+from tests.commands import prepared
+from tests.commands.prepared import Prepared
+from tests.processes import REPOSITORY, environment, tied_to_this_process
 
 PROJECT = "tests.commands.project.settings"
 PATIENCE_SECS = 60
@@ -35,17 +39,37 @@ class Done(NamedTuple):
         return self.output.splitlines()
 
 
+class Installed(NamedTuple):
+    """An installation of the package."""
+
+    path: str
+    """Module path of programs, with the package's metadata."""
+    scrapy: Prepared
+
+
+@contextmanager
+def installation(metadata: Path) -> Iterator[Installed]:
+    """One with the metadata in a directory."""
+    path = os.pathsep.join([str(REPOSITORY), str(metadata)])
+    command = tied_to_this_process([sys.executable, prepared.__file__])
+    with Prepared(command, environment({"PYTHONPATH": path})) as scrapy:
+        yield Installed(path, scrapy)
+
+
 class Commands:
     """The command, outside of any project and in one.
 
-    :param installed: the directory of the package's metadata
+    :param installed: where it is
     :param url: of the server
     :param crawl: which crawl it is about, unless told otherwise
     :param directory: where it runs
     """
 
-    def __init__(self, installed: Path, url: str, crawl: str, directory: Path) -> None:
-        self.path = os.pathsep.join([str(REPOSITORY), str(installed)])
+    def __init__(
+        self, installed: Installed, url: str, crawl: str, directory: Path
+    ) -> None:
+        self.path = installed.path
+        self._prepared = installed.scrapy
         self.url = url
         self.crawl = crawl
         self.directory = directory
@@ -84,7 +108,15 @@ class Commands:
         self, *words: object, text: str = "", env: Mapping[str, str] | None = None
     ) -> Done:
         """Run any command of Scrapy."""
-        return self._done([sys.executable, "-m", "scrapy", *map(str, words)], text, env)
+        strings = [str(word) for word in words]
+        if threading.current_thread() is not threading.main_thread():
+            # Meanwhile another may run.
+            return self._done([sys.executable, "-m", "scrapy", *strings], text, env)
+        return Done(
+            *self._prepared.run(
+                strings, self.directory, self._environment(env), text, PATIENCE_SECS
+            )
+        )
 
     def shell(self, line: str, env: Mapping[str, str] | None = None) -> Done:
         """Run a line of a shell."""
@@ -96,13 +128,16 @@ class Commands:
         done = subprocess.run(
             words,
             cwd=self.directory,
-            env=environment({"PYTHONPATH": self.path, **(env or {})}),
+            env=self._environment(env),
             input=text.encode(),
             capture_output=True,
             check=False,
             timeout=PATIENCE_SECS,
         )
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def _environment(self, env: Mapping[str, str] | None) -> dict[str, str]:
+        return environment({"PYTHONPATH": self.path, **(env or {})})
 
 
 def refusal(done: Done, status: int = 1) -> str:

@@ -3,20 +3,21 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from scrapy_redis_state.store import CrawlState
-from tests.commands.commands import Commands
+from tests.commands.commands import Commands, Installed, installation
 from tests.crawl.crawls import Crawls
 from tests.processes import REPOSITORY, Programs
 from tests.servers import Server
 
 
 @pytest.fixture(scope="session")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with what an installation tells of the package: its commands."""
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    """One that tells of the package what any does: its commands."""
     directory = tmp_path_factory.mktemp("installed")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel"]
     subprocess.run(
@@ -26,12 +27,13 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if ".dist-info/" in name]
         archive.extractall(directory, names)
-    return directory
+    with installation(directory) as installed:
+        yield installed
 
 
 @pytest.fixture
 def commands(
-    installed: Path, server: Server, crawl_name: str, tmp_path: Path
+    installed: Installed, server: Server, crawl_name: str, tmp_path: Path
 ) -> Commands:
     """Runs ``scrapy redis-state``, for the crawl of the test."""
     return Commands(installed, server.url, crawl_name, tmp_path)

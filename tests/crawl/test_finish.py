@@ -30,7 +30,7 @@ def test_workers_without_work_wait_for_a_slow_page(crawls: Crawls) -> None:
     """A page slower than the lease keeps all workers, and they share what it brings."""
     with Site() as site:
         settings = {"CONCURRENT_REQUESTS": 2}
-        workers = crawls.start_together(3, "hub", site, settings=settings)
+        workers = crawls.start_together(3, "hub", site, delay=4, settings=settings)
         wait_until(lambda: site.visits["/leaf/0"], 30)
         assert [worker for worker in workers if "Closing" in worker.output] == []
         finish(*workers)
@@ -65,7 +65,7 @@ def test_a_worker_that_is_busy_with_slow_pages_keeps_them(crawls: Crawls) -> Non
     settings = {"REDIS_STATE_LEASE_SECS": 1, "CONCURRENT_REQUESTS": 2}
     with Site() as site:
         worker = crawls.start(
-            "hub", site=site.url, delay=0, leaves=4, each=3, settings=settings
+            "hub", site=site.url, delay=0, leaves=4, each=2, settings=settings
         )
         finish(worker)
         assert set(site.visits.values()) == {1}

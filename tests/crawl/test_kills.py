@@ -55,6 +55,7 @@ def check_kills(crawls: Crawls, seed: int, kills: int) -> None:
     assert summary.dead == 0
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize("seed", [0])
 def test_killed_workers_lose_nothing(crawls: Crawls, seed: int) -> None:
     """Exactly the pages that killed workers held are delivered again, and no other."""

@@ -48,6 +48,7 @@ def start_three(crawls: Crawls, shop: Shop, **settings: object) -> list[Program]
     return workers
 
 
+@pytest.mark.long  # tests/faults/test_outages.py has it with two workers
 def test_a_server_that_comes_back_is_waited_for(durable: Crawls, shop: Shop) -> None:
     """Killed, away for longer than a lease, restarted: the crawl goes on as it was."""
     workers = start_three(durable, shop, REDIS_STATE_LEASE_SECS=LEASE_SECS)

@@ -28,6 +28,7 @@ def test_two_workers_crawl_a_graph_once(seen, programs, fresh_server, crawl_name
     assert crawls.problems() == []
 
 
+@pytest.mark.one_server
 def test_a_site_has_so_many_pages_in_the_whole_crawl(crawls):
     """Not in each process: two workers stop together at the limit."""
     settings = {"REDIS_STATE_MAX_PAGES_PER_SITE": 50}
@@ -39,6 +40,7 @@ def test_a_site_has_so_many_pages_in_the_whole_crawl(crawls):
     assert total("redis_state/site_limited", workers) == 2 * 51 - 50
 
 
+@pytest.mark.one_server
 def test_a_request_may_have_a_time_after_which_it_is_new(crawls):
     """Within it, equal ones are duplicates; a mistake in it is told."""
     with Site() as site:

@@ -192,10 +192,10 @@ def test_what_another_program_publishes_is_used_within_a_second(
     with members.state() as state:
         state.sessions.save(site.url, {"sid": "ann"}, user_agent="browser/1")
         published = time.time()
-        wait_until(lambda: site.log[-1].at > published + 4)
+        wait_until(lambda: site.log[-1].at > published + 3)
         state.sessions.invalidate(site.url)
         ended = time.time()
-        wait_until(lambda: site.log[-1].at > ended + 4)
+        wait_until(lambda: site.log[-1].at > ended + 3)
     for worker in workers:
         worker.terminate()
         worker.wait_for_success()

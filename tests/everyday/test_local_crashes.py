@@ -111,7 +111,7 @@ def test_a_page_may_wait_for_them_longer_than_a_lease(
         ]
         site.wait_for_visits("/local/0")
         clock = crawls.clock("many")
-        wait_until(lambda: crawls.clock("many") > clock + 4000)
+        wait_until(lambda: crawls.clock("many") > clock + 2500)
         assert crawls.summary("many").in_flight == 1
     finish(*workers)
     assert site.visits == {"/start": 1, "/local/0": 1}

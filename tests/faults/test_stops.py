@@ -22,7 +22,6 @@ from tests.processes import wait_until
 pytestmark = pytest.mark.one_server
 
 PAGES = 24
-PAGE_SECS = 15
 AT_ONCE_SECS = 2
 LIMITS: dict[str, Any] = {
     "CONCURRENT_REQUESTS": 8,
@@ -40,13 +39,17 @@ class Stop(NamedTuple):
     """How a worker is stopped, and what it is told of that."""
 
     grace_secs: int
-    """The documented REDIS_STATE_SHUTDOWN_GRACE_SECS."""
+    """REDIS_STATE_SHUTDOWN_GRACE_SECS; but for the short form, as documented."""
     kill_secs: int
     """So long after SIGTERM comes SIGKILL."""
     at_secs: int
-    """When pages of 15 s have run so long, the stop begins."""
+    """When pages have run so long, the stop begins."""
+    page_secs: int = 15
+    """How long those take that end in time."""
 
 
+SHORT = Stop(grace_secs=7, kill_secs=9, at_secs=2, page_secs=7)
+"""Pages end as long before the grace does, and that before the kill, as in Docker."""
 DOCKER = Stop(grace_secs=8, kill_secs=10, at_secs=9)
 KUBERNETES = Stop(grace_secs=25, kill_secs=30, at_secs=0)
 
@@ -54,7 +57,8 @@ KUBERNETES = Stop(grace_secs=25, kill_secs=30, at_secs=0)
 @pytest.mark.parametrize(
     "stop",
     [
-        pytest.param(DOCKER, id="docker"),
+        pytest.param(SHORT, id="short"),
+        pytest.param(DOCKER, id="docker", marks=pytest.mark.faults_long),
         pytest.param(KUBERNETES, id="kubernetes", marks=pytest.mark.faults_long),
     ],
 )
@@ -63,7 +67,8 @@ def test_a_worker_ends_before_it_is_killed(trial: Trial, stop: Stop) -> None:
     done = {path_of(n) for n in (1, 2)}
     kept, interrupted = path_of(3), {path_of(n) for n in (3, 4, 5)}
     with Graph(PAGES, links=star) as site:
-        ending, endless = site.hold(1, 2, secs=PAGE_SECS), site.hold(4, 5, secs=120)
+        ending = site.hold(1, 2, secs=stop.page_secs)
+        endless = site.hold(4, 5, secs=120)
         settings = LIMITS | {"REDIS_STATE_SHUTDOWN_GRACE_SECS": stop.grace_secs}
         first = trial.worker(site, KEEP_AT=kept, **settings)
         wait_until(lambda: ending.waiting == done, 40)
