@@ -16,6 +16,8 @@ from benchmarks.report import table
 WARM_UP_SHARE = 0.2
 """What of a crawl counts as warm-up."""
 ROWS = 10
+SLOWEST_PAGES_PER_SECOND = 20
+"""A crawl that is slower hangs."""
 
 
 def main() -> None:
@@ -23,7 +25,8 @@ def main() -> None:
     options = _options()
     laps = max(1, options.pages // options.site)
     with stage(options.site) as (trials, figures):
-        (noted,) = trials.crawl(OURS, laps=laps)
+        patience = options.pages / SLOWEST_PAGES_PER_SECOND
+        (noted,) = trials.crawl(OURS, laps=laps, patience_seconds=patience)
     memory = [(pages, mib) for pages, mib in noted["memory"]]
     print(table(("pages", "resident MiB"), _some(memory)), end="\n\n")
     warm = [mib for pages, mib in memory if pages >= noted["pages"] * WARM_UP_SHARE]

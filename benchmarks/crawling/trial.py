@@ -112,8 +112,13 @@ class Trials:
         folder: str = "site",
         workers: int = 1,
         laps: int = 1,
+        patience_seconds: float = PATIENCE_SECONDS,
     ) -> list[dict[str, Any]]:
-        """What each of so many workers noted."""
+        """What each of so many workers noted.
+
+        :param laps: how often the whole site is crawled
+        :param patience_seconds: how long they may take
+        """
         path = f"/{folder}/0.html"
         settings = {**COMMON, **system.settings}
         if system.url_setting:
@@ -128,7 +133,7 @@ class Trials:
         started = [self._start(system, task) for _ in range(workers)]
         found = []
         for program, result in started:
-            assert program.wait(PATIENCE_SECONDS) == 0, str(program)
+            assert program.wait(patience_seconds) == 0, str(program)
             found.append(json.loads(result.read_text()))
         return found
 
