@@ -1,6 +1,6 @@
--- Runs: operations that stand for many stores, or for many acks, with nothing special about
--- them, which is most of what workers send (see wire.py). A run is answered by one character
--- for each of these. Storing and completing are shared with operations.lua.
+-- Runs, which are most of what workers send (see wire.py): an operation S stands for many
+-- stores, an A for many acks, with nothing special about them, and is answered by one
+-- character for each. How to store and to complete is shared with operations.lua.
 
 -- New requests, in their order, into the frontier.
 local function add_pending(priorities, entries)
