@@ -26,9 +26,9 @@ Servers
     machine lacks is skipped; where CI is set it is a failure.
 
 Order
-    Of the equal parts that xdist gives to its processes each begins with its share of
-    the tests that start programs: those take seconds, and all others much less. Which
-    process is the last to end is then a matter of less than a second.
+    Each of the equal parts that xdist gives to its processes begins with its share of
+    the tests that start programs: those take seconds, and all others much less, so that
+    no process is left with long ones when the others have ended.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class CoroutineTests:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Take the tests that want a reactor, or those that want none; deal them."""
+        """Take the tests that want a reactor, or those that want none; see `dealt`."""
         other = [i for i in items if self.reactor == bool(_marked(i, "reactorless"))]
         items[:] = [item for item in items if item not in other]
         config.hook.pytest_deselected(items=other)
@@ -126,7 +126,9 @@ def dealt(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
     """Tests in an order whose equal parts take about as long, the longest tests first.
 
     What is set up for a module is set up once if its tests stay together, so only those
-    that start programs, and have little else to set up, are dealt out.
+    that start programs, and have little else to set up, are dealt out one by one.
+
+    :param workers: how many parts there are: processes of xdist
     """
     long = [item for item in items if _starts_programs(item)]
     short = [item for item in items if not _starts_programs(item)]
@@ -151,10 +153,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Have what ``--reruns`` counts sent to xdist's main process without a delay.
+    """Have each test's question to xdist's main process, of ``--reruns``, sent at once.
 
-    Each test asks for it, and would wait for 40 ms: TCP holds a second short message
-    back until the first is acknowledged, and that is put off.
+    Each would wait for 40 ms: TCP holds a second short message back until the first is
+    acknowledged, and the other side puts that off.
     """
     sock = getattr(getattr(session.config, "failures_db", None), "sock", None)
     if sock is not None:

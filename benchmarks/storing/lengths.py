@@ -120,8 +120,9 @@ def fill(client: Any, keys: CrawlKeys, length: int) -> None:
 def settle(client: Any, keys: CrawlKeys, length: int) -> None:
     """Have the server end the growing of its tables.
 
-    What is in a table that was doubled it moves bit by bit, with each command that
-    looks into it, which then takes longer. To draw a member moves more than a dozen.
+    It moves the content of a table that was doubled bit by bit, with each command that
+    looks into it, which then takes longer. Drawing a member moves more than a dozen
+    bits, so a tenth as many draws as members are enough.
     """
     draws = length // 10
     for start in range(0, draws, AT_ONCE):

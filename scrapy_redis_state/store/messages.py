@@ -369,7 +369,7 @@ class JoinRequest:
     dry_run: bool = False
     """Answer what a join would, and change nothing."""
     seeder: bool = False
-    """As in an exchange."""
+    """As in an exchange: the worker takes the seeding token if it is free."""
 
 
 @dataclass(frozen=True, slots=True)

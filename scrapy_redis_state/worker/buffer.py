@@ -27,14 +27,14 @@ class PrefetchBuffer:
     """Highest priority first; in order of arrival among equals.
 
     It also finds out how much to prefetch: more when the crawl had to wait for
-    requests (its fair share of what there is, at least), or starts so many that it
-    would be refilled all the time; less when they lay unused. So a worker keeps busy
-    without sitting on work that others could do.
+    requests (at least this worker's fair share of what there is), or starts so many
+    that it would be refilled all the time; less when they lay unused. So a worker keeps
+    busy without sitting on work that others could do.
 
     That much is to lie here when the answer comes, however far the server is: what is
-    going to be started meanwhile is asked for as well, and in time. That is as many as
-    during the last exchange; if those were all there was, at the rate since the answer
-    before that, at least.
+    going to be started meanwhile is asked for as well, and in time. That is taken to be
+    as many as during the last exchange. If there were too few then, it is at least as
+    many as are started in the time of an exchange at the rate of before.
 
     :param limit: how much to prefetch at most. What is started meanwhile is taken to be
         less than that, so twice as many less one are held at most; where it is 1, one.
@@ -94,11 +94,11 @@ class PrefetchBuffer:
     def want(self, elapsed_secs: float = CALM_SECS, fair_share: int = 1) -> int:
         """How many requests to ask the server for now, in an exchange that begins.
 
-        None when what was there lay too long, until the crawl asks again: else this
+        0 when what was there lay too long, until the crawl asks again: else this
         worker would take at once what it has just left to others.
 
         :param elapsed_secs: since this was asked before
-        :param fair_share: of what there is in the crawl, that of one worker
+        :param fair_share: how much of what there is in the crawl falls to one worker
         """
         self._taken_in_exchange = 0
         if self._is_stuck:
@@ -126,8 +126,8 @@ class PrefetchBuffer:
     def refilled(self, wanted: int, got: int, waited: float = 0) -> None:
         """Learn from a reply: asking for more is of use only while there is more.
 
-        :param waited: which part of the time since the reply before was spent on
-            waiting for this one
+        :param waited: which part of the time since the reply before was spent waiting
+            for this one, from 0 to 1
         """
         if wanted:
             self._satisfied = got >= wanted

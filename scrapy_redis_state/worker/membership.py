@@ -100,7 +100,7 @@ class Membership:
                 token=self._token,
                 generation=self.generation,
                 epoch=self.summary.epoch,
-                seeder=False,  # it may be closing: an exchange asks, if it does not
+                seeder=False,  # it may be closing; if not, the next exchange asks
             )
         )
 

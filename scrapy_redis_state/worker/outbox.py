@@ -98,7 +98,7 @@ class Outbox:
 
     @property
     def waiting(self) -> int:
-        """How many operations ask to be sent."""
+        """How many operations are a reason for a batch."""
         return len(self._waiting)
 
     @property
@@ -133,7 +133,7 @@ class Outbox:
         self._waiting.append(entry)
 
     def add_later(self, entry: Entry) -> None:
-        """To be sent with the next batch, which may come for any other reason."""
+        """Send it with the next batch: it is itself no reason for one."""
         self._later.append(entry)
 
     def freeze(self) -> Sequence[Entry]:

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 NEAR_SECS = 0.005
-"""A server that answers sooner is asked again before a crawl feels that it waits."""
+"""An answer that takes no longer than this costs a crawl nothing that it notices, so
+the time for it does not count as waiting."""
 
 _SEEN = (Answer.STORED, Answer.DUPLICATE)
 
@@ -273,8 +274,8 @@ class Stock:
     def report(self, operation: Seeded | SeedFailed) -> None:
         """Send the state of seeding."""
         if isinstance(operation, Seeded) and self._held and not self.is_over:
-            # Nobody waits for it: the crawl goes on in any case. A round trip of its
-            # own would only keep what the first pages make from leaving.
+            # Nobody waits for it: the crawl goes on as long as a page is held. A round
+            # trip of its own would only hold up what the first pages make.
             self._outbox.add_later(Entry(operation))
         else:
             self._add(Entry(operation))
@@ -392,11 +393,12 @@ class Stock:
             self._receive(popped)
         self._listener.reaped(reply.reaped)
         self._idle_time.look(self.summary, self.membership.answered_at)
+        # Also if it got the last that there was: the next exchange would bring nothing.
         self._came_up_dry = want > 0 and not (reply.popped and reply.summary.pending)
         self._buffer.refilled(want, len(reply.popped), waited)
 
     def _waited_part(self) -> float:
-        """How much of the time since the answer before was spent on this one."""
+        """Which part of the time since the answer before was spent on this one."""
         now = clock.now()
         waited_secs = now - self.membership.sent_at
         since_secs, self._applied_at = now - self._applied_at, now

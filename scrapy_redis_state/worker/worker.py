@@ -119,7 +119,8 @@ class Worker(Stock):
         """
         reply = await self.membership.join()
         self.is_over = reply.status not in ENTERED
-        # To ask at once would only keep what start() makes from leaving at once.
+        # If it asked at once it would get nothing, and what start() makes would have to
+        # wait until that round trip has ended.
         self._came_up_dry = bool(self.summary.seed_token) and not self.summary.pending
         return reply
 
@@ -219,6 +220,7 @@ class Worker(Stock):
 
     def _is_dry(self) -> bool:
         """Whether it would do more, and the crawl has nothing for it."""
+        # A join does not tell: what is assumed there is for start() alone.
         has_asked = self.membership.exchanges > 0
         return (
             has_asked and self._came_up_dry and self._needs_more() and not self.is_over
@@ -279,7 +281,7 @@ class Worker(Stock):
         return self._buffer.want(self._wanted_at - before, self._fair_share(batch))
 
     def _fair_share(self, batch: Sequence[Entry]) -> int:
-        """Its part of what there will be to do, if all workers take as much."""
+        """Its part of what is in the frontier once *batch* is, if all have as much."""
         stored = sum(isinstance(entry.operation, Store) for entry in batch)
         there = self.summary.pending + stored
         return math.ceil(there / max(1, self.summary.workers))

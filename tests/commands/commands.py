@@ -45,11 +45,12 @@ class Installed(NamedTuple):
     path: str
     """Module path of programs, with the package's metadata."""
     scrapy: Prepared
+    """Runs Scrapy's commands with that path."""
 
 
 @contextmanager
 def installation(metadata: Path) -> Iterator[Installed]:
-    """One with the metadata in a directory."""
+    """Use the metadata in a directory."""
     path = os.pathsep.join([str(REPOSITORY), str(metadata)])
     command = tied_to_this_process([sys.executable, prepared.__file__])
     with Prepared(command, environment({"PYTHONPATH": path})) as scrapy:
@@ -59,7 +60,7 @@ def installation(metadata: Path) -> Iterator[Installed]:
 class Commands:
     """The command, outside of any project and in one.
 
-    :param installed: where it is
+    :param installed: where the package is
     :param url: of the server
     :param crawl: which crawl it is about, unless told otherwise
     :param directory: where it runs
@@ -110,7 +111,7 @@ class Commands:
         """Run any command of Scrapy."""
         strings = [str(word) for word in words]
         if threading.current_thread() is not threading.main_thread():
-            # Meanwhile another may run.
+            # The prepared process runs one at a time, and the main thread may use it.
             return self._done([sys.executable, "-m", "scrapy", *strings], text, env)
         return Done(
             *self._prepared.run(

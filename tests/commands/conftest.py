@@ -17,7 +17,7 @@ from tests.servers import Server
 
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
-    """One that tells of the package what any does: its commands."""
+    """An installation of the package: its metadata, which names its commands."""
     directory = tmp_path_factory.mktemp("installed")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel"]
     subprocess.run(

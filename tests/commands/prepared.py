@@ -1,9 +1,9 @@
-"""Runs of ``scrapy`` in processes that are forked when Scrapy is imported already.
+"""Runs of ``scrapy`` in processes that are forked from one that has imported Scrapy.
 
-To import it takes most of the time of a short command. Directory, environment, files
-and arguments are as if the process had been started; what Scrapy does with them is done
-in it alone. ``python prepared.py`` reads a line of JSON for each run, and answers with
-its exit status.
+Importing takes most of the time of a short command. Directory, environment, files and
+arguments are as if the process had been started; what Scrapy does with them is done in
+the forked process alone. ``python prepared.py`` reads a line of JSON for each run, one
+after the other, and answers with its exit status.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Prepared:
 
 
 def main() -> bool:
-    """Fork for each run, to the last; true in a process that was forked."""
+    """Fork for each run, until there are no more; true in a process that was forked."""
     with os.fdopen(os.dup(0)) as runs, os.fdopen(os.dup(1), "w") as answers:
         for line in runs:
             run = json.loads(line)
@@ -104,10 +104,10 @@ def _become(words: list[str], cwd: str, env: dict[str, str], files: list[str]) -
 
 
 if __name__ == "__main__":
-    import scrapy.cmdline  # noqa: F401 - it shall be there
+    import scrapy.cmdline  # noqa: F401 - for the processes that are forked
 
     import scrapy_redis_state.commands.verbs
-    import scrapy_redis_state.store  # noqa: F401 - it shall be there
+    import scrapy_redis_state.store  # noqa: F401 - for the processes that are forked
 
     if main():
         runpy.run_module("scrapy", run_name="__main__", alter_sys=True)

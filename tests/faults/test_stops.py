@@ -39,17 +39,18 @@ class Stop(NamedTuple):
     """How a worker is stopped, and what it is told of that."""
 
     grace_secs: int
-    """REDIS_STATE_SHUTDOWN_GRACE_SECS; but for the short form, as documented."""
+    """REDIS_STATE_SHUTDOWN_GRACE_SECS, as documented for all but ``SHORT``."""
     kill_secs: int
     """So long after SIGTERM comes SIGKILL."""
     at_secs: int
-    """When pages have run so long, the stop begins."""
+    """The stop begins when pages have run so long."""
     page_secs: int = 15
-    """How long those take that end in time."""
+    """How long the pages take that end in time."""
 
 
 SHORT = Stop(grace_secs=7, kill_secs=9, at_secs=2, page_secs=7)
-"""Pages end as long before the grace does, and that before the kill, as in Docker."""
+"""In less time than Docker's, pages end as long before the grace, and that as long
+before the kill."""
 DOCKER = Stop(grace_secs=8, kill_secs=10, at_secs=9)
 KUBERNETES = Stop(grace_secs=25, kill_secs=30, at_secs=0)
 

@@ -44,7 +44,7 @@ def test_one_worker_at_a_time_holds_the_token(fleet):
     assert one.exchange().summary.seeding is Seeding.OPEN
 
 
-def test_who_joins_first_may_hold_it_from_then_on(crawl):
+def test_the_first_to_join_that_can_seed_holds_it_from_then_on(crawl):
     """One round trip less until start() runs; a repeated join has the same answer."""
     plain = crawl.join("w0", seeding=Seeding.OPEN)
     first, again = [
@@ -56,7 +56,7 @@ def test_who_joins_first_may_hold_it_from_then_on(crawl):
 
 
 def test_a_trial_join_takes_no_token(crawl):
-    """It changes nothing."""
+    """It changes nothing, so the next to join takes it."""
     crawl.member("w0", seeding=Seeding.OPEN)
     crawl.join("w1", seeding=Seeding.OPEN, seeder=True, dry_run=True)
     later = crawl.join("w2", seeding=Seeding.OPEN, seeder=True)

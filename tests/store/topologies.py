@@ -30,7 +30,7 @@ PATIENCE_SECS = 30
 MASTER = "shop.master"
 """What the Sentinels of tests call it."""
 AT_ONCE = ["--repl-diskless-sync-delay", "0"]
-"""A replica gets its data when it asks, not five seconds later."""
+"""Options: a replica gets its data when it asks, not five seconds later."""
 
 
 @contextlib.contextmanager

@@ -102,7 +102,7 @@ class TestHowMuch:
             drain(buffer)
         assert wanted == [1, 2, 4, 8, 16, 16, 16]
 
-    def test_its_fair_share_is_had_at_once(self, buffer):
+    def test_its_fair_share_is_asked_for_at_once(self, buffer):
         """As soon as the crawl has to wait, as far as the limit allows."""
         assert buffer.want(fair_share=7) == 1
         buffer.refilled(1, 0)
@@ -186,8 +186,8 @@ class TestHowMuch:
         assert exchange(buffer, taken=20) == 16
         assert exchange(buffer, taken=0) == 16 - (16 - 12)
 
-    def test_of_what_was_gone_at_once_the_rate_tells(self, buffer):
-        """An answer takes as much of the time from now on as it did before."""
+    def test_the_rate_tells_what_could_be_started_if_all_was_gone(self, buffer):
+        """Of 16 in the time since the last answer, 12 in the part spent on this one."""
         fill_up(buffer)
         drain(buffer)
         wanted = buffer.want(elapsed_secs=0.001)

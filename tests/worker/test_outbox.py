@@ -63,7 +63,7 @@ class TestBatch:
         assert sent == [page("a"), page("b"), ack(lease), page("c")]
 
     def test_what_may_go_later_goes_with_the_next(self, outbox):
-        """It is no reason for one, but it is not done before it is answered."""
+        """It is no reason for one, but counts as not stored until it is answered."""
         outbox.add_later(Entry(Seeded(1)))
         assert (outbox.waiting, len(outbox)) == (0, 1)
         offer(outbox, "a")

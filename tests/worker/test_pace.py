@@ -30,7 +30,7 @@ class TestPrefetch:
             assert worker.held <= 16
 
     async def test_who_has_nothing_to_start_asks_for_its_fair_share(self, fleet):
-        """Of what there is, and of what it brings; no time is lost on finding out."""
+        """Half, for one of two, of what there is and what it brings; and at once."""
         fleet.push(*[page(str(number)) for number in range(12)])
         async with fleet.worker() as worker, fleet.worker() as other:
             await fleet.exchanged(other, 1)
@@ -38,7 +38,7 @@ class TestPrefetch:
                 lease = await fleet.take(worker)
                 worker.offer(page(f"link of {lease.id}"), lease)
             wants = [one.want for one in fleet.store.exchanges]
-        assert max(wants) <= 7
+        assert 6 <= max(wants) <= 7
 
     async def test_nothing_is_hoarded_by_a_worker_that_starts_nothing(self, fleet):
         """Others can do it."""

@@ -183,7 +183,7 @@ class TestTelling:
             assert last.idle
 
     async def test_the_end_of_seeding_goes_along_with_a_page_that_runs(self, fleet):
-        """A round trip of its own would keep back what the first page makes."""
+        """A round trip of its own would hold up what the first page makes."""
         join = replace(JOIN, seeding=Seeding.OPEN)
         async with fleet.worker(first_join=join, can_seed=True) as worker:
             token = worker.summary.seed_token

@@ -12,8 +12,6 @@
 -- @include tidy
 -- @include seen
 -- @include types
--- @include entry
--- @include place
 -- @include workers
 
 local function sizes(since)

@@ -17,7 +17,6 @@
 -- @include seen
 -- @include types
 -- @include workers
--- @include pace
 -- @include summary
 
 local exists, wrong = open_any_crawl()

@@ -1,5 +1,5 @@
--- All operations of a call, in their order: those that stand for many (see runs.lua), and
--- all others (see operations.lua).
+-- All operations of a call, in their order: runs (see runs.lua), and all others (see
+-- operations.lua).
 
 local ENDS_LEASE = {a = true, f = true, r = true, w = true, b = true, h = true}
 -- The end of a page must not overtake what it made; what is handed back is not over.
@@ -24,7 +24,7 @@ local function read_leases(operations)
   return leases
 end
 
-local operate -- by kind, as soon as one is wanted
+local operate -- functions by kind, made when the first of them is needed
 
 -- Answers, one character each; and how many leases were ended.
 local function run_operations(worker, operations)

@@ -1,4 +1,4 @@
--- A generation of a crawl: how it ends.
+-- A generation of a crawl: how it ends. How it begins is in generation.lua.
 
 local function finish(at)
   set('status', 'finished')

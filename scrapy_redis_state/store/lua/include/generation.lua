@@ -1,4 +1,4 @@
--- A generation of a crawl: how it begins.
+-- A generation of a crawl: how it begins. How it ends is in finish.lua.
 
 -- Fields that are compared between workers, and must be read from the next
 -- generation's first worker again.

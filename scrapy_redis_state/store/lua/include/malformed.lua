@@ -1,10 +1,11 @@
--- What is wrong with operations, found before the first of them is run (see
--- operations.lua).
+-- What is wrong with operations (see operations.lua and runs.lua), found before the first
+-- of them is run.
 
--- The types of the fields of each kind, in order, by their first letters. A script is not
--- rolled back, so what could raise half-way is refused before anything is written.
+-- The types of the fields of each kind, in order, by their first letters. (A table for each
+-- would be made anew in each call.) A script is not rolled back, so what could raise half-way
+-- is refused before anything is written.
 local FIELD_TYPES = {
-  S = 'tttts', A = 'tt', -- see runs.lua
+  S = 'tttts', A = 'tt', -- runs
   s = 'snsssnsn', d = 'ssns', c = 's', k = 's', o = 'sss', a = 'snt', f = 'snns', r = 'sn',
   w = 'snn', b = 'sns', h = 'snns', e = 'nt', g = 'ns',
 }
@@ -36,7 +37,7 @@ local function check_numbers(list)
   end
 end
 
--- Whether the lists of operations that stand for many fit together.
+-- Whether the lists of a run fit together.
 local function fit_together(op)
   if op[1] == 'A' then
     local _, ids, batches = unpack(op)

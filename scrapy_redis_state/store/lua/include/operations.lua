@@ -1,7 +1,8 @@
--- Operations of a worker that stand alone, each answered by one character (see
+-- Operations other than runs (see runs.lua), each answered by one character (see
 -- messages.Answer). An operation is a list: its kind, then the fields of its message in order.
 
--- Functions by kind. Most calls have none of them, and every call would pay for their making.
+-- Answers the functions by kind. Most calls need none of them, and the server would make all
+-- of them anew in each call.
 local function make_operate()
   local operate = {}
 

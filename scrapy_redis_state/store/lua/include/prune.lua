@@ -1,4 +1,4 @@
--- What is kept for some time, and looked at by whoever reaps.
+-- What is kept for some time only, and removed by whoever reaps.
 
 -- Where the pages of a site are limited, those that come again are not to be counted again.
 local function forget_revisits(limit)

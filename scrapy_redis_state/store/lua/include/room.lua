@@ -1,10 +1,11 @@
--- What operations are answered (see messages.Answer), and what is refused for want of room.
+-- With what operations are answered (see messages.Answer), and whether the server has room
+-- for what they store.
 
 local STORED, DUPLICATE, REFUSED, LIMITED = 's', 'd', 'r', 'l'
 local DONE, STALE, WITHHELD = 'o', 'x', 'h'
 
 local room = true        -- whether the server takes new data
-local refused_pages = {} -- pages of which a request was refused in this call
+local refused_pages = {} -- ids of pages of which a request was refused in this call
 
 -- Redis refuses the first growing command of a script when it is out of memory and
 -- allows all that follow another write; so ask first, with a command that changes

@@ -1,7 +1,8 @@
--- What most pages are: stores and acks with nothing special about them, many in one (see
--- wire.py). Each is answered by one character for each.
+-- Runs, which are most of what workers send (see wire.py): an operation S stands for many
+-- stores, an A for many acks, with nothing special about them, and is answered by one
+-- character for each. How to store and to complete is shared with operations.lua.
 
--- Into the frontier, in order: new requests.
+-- New requests, in their order, into the frontier.
 local function add_pending(priorities, entries)
   local last, texts = reserve_ids(#entries), remember(number)
   local contents, places = {}, {}
@@ -14,14 +15,15 @@ local function add_pending(priorities, entries)
   call_with_all('ZADD', K.frontier, places)
 end
 
+-- Requests whose pages are done.
 local function complete_all(ids)
   end_leases(ids)
   call_with_all('HDEL', K.requests, ids)
   set('done', crawl.done + #ids)
 end
 
--- Of so many stores whether each is new; nil if it is refused. Without room, what is known
--- already is still known. Fingerprints: of each, or none at all.
+-- Answers for each of so many stores whether it is new; nil where it is refused. Without
+-- room, what is known already is still known. `fingerprints` has one for each, or none.
 local function which_are_new(fingerprints, count)
   if room and #fingerprints > 0 then
     return claim_all(fingerprints)
@@ -37,6 +39,7 @@ local function which_are_new(fingerprints, count)
   return answers
 end
 
+-- Notes the pages of what was refused.
 local function refuse_pages(pages, is_new)
   local last = 0
   for _, group in ipairs(pages) do
@@ -50,9 +53,8 @@ local function refuse_pages(pages, is_new)
   end
 end
 
--- Stores with nothing special about them: fingerprints, or none at all; priorities;
--- {page, count} of those of one page after the other; where each entry ends; entries in
--- one piece
+-- Stores: one fingerprint for each, or none; priorities; {page, count} for those that follow
+-- one another from one page; where each entry ends; entries in one piece
 local function run_stores(op)
   local _, fingerprints, priorities, pages, ends, entries = unpack(op)
   local is_new = which_are_new(fingerprints, #ends)
@@ -78,7 +80,7 @@ local function run_stores(op)
   return table.concat(answers)
 end
 
--- Acks with nothing special about them: ids, batches. Answers too how many were done.
+-- Acks: ids, batches. Answers too how many were done.
 local function run_acks(op, leases, holders)
   local _, ids, batches = unpack(op)
   local answers, done = {}, {}

@@ -1,6 +1,7 @@
 -- The seeding token: which worker runs start().
 
--- For the worker that asks, if it is wanted and no live worker has it.
+-- Gives it to a worker that can run start(), if that is still to be done and no live worker
+-- has the token.
 local function take_seed_token(worker)
   if crawl.seeding ~= 'open' or crawl.status == 'draining' then
     return

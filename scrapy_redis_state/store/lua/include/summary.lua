@@ -5,7 +5,7 @@ local function count_places()
     pending = redis.call('ZCARD', K.frontier), in_flight = redis.call('ZCARD', K.inflight),
     delayed = 0, suspects = 0, dead = 0,
   }
-  -- Most crawls have none of these most of the time.
+  -- Most crawls have none of these most of the time: one command in place of three.
   if redis.call('EXISTS', K.delayed, K.suspects, K.dead) > 0 then
     for _, name in ipairs({'delayed', 'suspects', 'dead'}) do
       places[name] = redis.call('ZCARD', K[name])
@@ -32,8 +32,8 @@ local function is_drained(places)
   return is_empty(places) and not anyone_busy(live_since())
 end
 
--- Flat list of 15 fields, read by position in messages' `Summary`. What the caller has
--- counted already need not be counted again.
+-- Flat list of 15 fields, read by position into messages' `Summary`. `places` and `live` are
+-- counted here unless the caller has done so.
 local function summary(worker, places, live)
   places = places or count_places()
   local best = places.pending > 0

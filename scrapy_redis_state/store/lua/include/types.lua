@@ -1,10 +1,11 @@
 -- What type each key has, so that nobody else's key is written to or deleted.
 
+-- But for the crawl's own, which `open_any_crawl` looks at first.
 local TYPES = {
   frontier = 'zset', requests = 'hash', inflight = 'zset', leases = 'hash',
   workers = 'zset', replies = 'hash', wake = 'list',
 }
--- Of keys that most crawls do not have most of the time: one look tells so of all.
+-- Of keys that most crawls lack most of the time: one command tells whether any is there.
 local RARE_TYPES = {
   delayed = 'zset', suspects = 'zset', dead = 'zset', deadinfo = 'hash', seeds = 'set',
   sites = 'hash', revisits = 'zset',
@@ -51,6 +52,7 @@ local function wrong_type_among(types)
   end
 end
 
+-- The keys of RARE_TYPES.
 local function is_any_rare()
   return redis.call('EXISTS', K.delayed, K.suspects, K.dead, K.deadinfo, K.seeds, K.sites,
     K.revisits) > 0

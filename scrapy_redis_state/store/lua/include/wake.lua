@@ -3,7 +3,7 @@
 -- left when there is nothing to be had. Every call puts right what is missing, so an
 -- element that went to a worker which did not need it is no loss.
 
--- What the caller has counted already need not be counted again.
+-- `pending` and `live` are counted here unless the caller has done so.
 local function wake_idle(pending, live)
   pending = pending or redis.call('ZCARD', K.frontier)
   if pending == 0 or crawl.status ~= 'running' then
