@@ -152,6 +152,22 @@ def test_includes_are_put_in():
     assert used == {path.stem for path in (FOLDER / "include").glob("*.lua")}
 
 
+@pytest.mark.parametrize("has_64_bits", [True, False])
+def test_whole_numbers_are_written_in_full(server, has_64_bits):
+    """Ids and times have more than 32 bits, also on servers where ``%d`` has not."""
+    includes = [
+        FOLDER / "include" / f"{name}.lua" for name in ("keys", "crawl", "entry")
+    ]
+    text = "".join(path.read_text() for path in includes)
+    found = "string.format('%d', 2 ^ 40) == '1099511627776'"
+    assert found in text
+    if not has_64_bits:
+        text = text.replace(found, "false")
+    text += "return {number(0), number(-30), number(2 ^ 53 - 1), id_of(7)}"
+    written = server.client().eval(text, 0)
+    assert written == [b"0", b"-30", b"9007199254740991", b"99999999999992"]
+
+
 def test_the_names_of_keys_in_scripts_are_those_of_the_table():
     """In the same order."""
     text = (FOLDER / "include" / "keys.lua").read_text()

@@ -74,8 +74,13 @@ local function next_stamp()
   return crawl.stamp
 end
 
+-- What writes a whole number. With %.0f it takes three times as long, and all bits of a
+-- double; %d takes no more than 32 on some servers.
+local WHOLE = string.format('%d', 2 ^ 40) == '1099511627776' and 'd' or '.0f'
+local NUMBER = '%' .. WHOLE
+
 local function number(value)
-  return string.format('%d', value)
+  return string.format(NUMBER, value)
 end
 
 -- What `make` answers for a value, made once for each.
