@@ -183,9 +183,11 @@ class Worker(Stock):
     async def _wait(self) -> None:
         # There may be requests that this worker does not get, while it is the suspects'
         # turn: it would be told of them again and again.
-        if self._is_dry() and not (self._was_told and self.summary.pending):
-            self._watch.start()
+        may_listen = not (self._was_told and self.summary.pending)
         while (delay := self._next_at() - clock.now()) > 0:
+            # Asked each time: it may have begun the last of what it had just now.
+            if may_listen and self._is_dry():
+                self._watch.start()
             self._wake.clear()
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), delay)
