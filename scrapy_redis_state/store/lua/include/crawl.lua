@@ -74,8 +74,12 @@ local function next_stamp()
   return crawl.stamp
 end
 
+-- `%d` is the fastest, but on a server of 32 bits it has no more than these for a number.
+local HAS_LONG = string.format('%d', 9007199254740992) == '9007199254740992'
+local WHOLE = HAS_LONG and '%d' or '%.0f'
+
 local function number(value)
-  return string.format('%d', value)
+  return string.format(WHOLE, value)
 end
 
 -- What `make` answers for a value, made once for each.
