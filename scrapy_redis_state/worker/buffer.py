@@ -98,7 +98,7 @@ class PrefetchBuffer:
         worker would take at once what it has just left to others.
 
         :param elapsed_secs: since this was asked before
-        :param fair_share: of what there is in the crawl, that of one worker
+        :param fair_share: of what there is in the crawl, that of one worker; 1: unknown
         """
         self._taken_in_exchange = 0
         if self._is_stuck:

@@ -281,7 +281,13 @@ class Worker(Stock):
         return self._buffer.want(self._wanted_at - before, self._fair_share(batch))
 
     def _fair_share(self, batch: Sequence[Entry]) -> int:
-        """Its part of what there will be to do, if all workers take as much."""
+        """Its part of what there will be to do, if all workers take as much.
+
+        Where many round trips take no time, one, or who comes first would leave nothing
+        to those that come a moment later: how much it needs is soon found out.
+        """
+        if not self._is_far:
+            return 1
         stored = sum(isinstance(entry.operation, Store) for entry in batch)
         there = self.summary.pending + stored
         return math.ceil(there / max(1, self.summary.workers))

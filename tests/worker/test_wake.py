@@ -136,6 +136,7 @@ async def test_who_took_the_last_request_is_told_of_the_next(server, crawl, craw
         await await_until(lambda: connections(crawl, "blpop"))
         crawl.push(page("a"))
         lease = await await_until(worker.take)
+        assert isinstance(lease, Lease)
         await await_until(lambda: connections(crawl, "blpop"))
         crawl.push(page("b"))
         assert await do_one(worker) == b"b"
