@@ -120,8 +120,8 @@ def fill(client: Any, keys: CrawlKeys, length: int) -> None:
 def settle(client: Any, keys: CrawlKeys, length: int) -> None:
     """Have the server end the growing of its tables.
 
-    What is in a table that was doubled it moves bit by bit, with each command that looks
-    into it, which then takes longer. To draw a member moves more than a dozen.
+    What is in a table that was doubled it moves bit by bit, with each command that
+    looks into it, which then takes longer. To draw a member moves more than a dozen.
     """
     draws = length // 10
     for start in range(0, draws, AT_ONCE):
