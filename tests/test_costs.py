@@ -35,8 +35,8 @@ BOUNDS = {
     "10 links, all new": 41,
     "nothing at all": 30,
     # Of a worker that is as busy as can be, for each page with one new link.
-    "round trips per page": 0.05,
-    "commands per page": 2.0,
+    "round trips per page": 0.07,
+    "commands per page": 2.8,
     # Bytes of a request with callback, depth, three keys of meta and a referer.
     "bytes per stored request": 195,
     "bytes per request sent": 234,

@@ -98,7 +98,8 @@ class PrefetchBuffer:
         worker would take at once what it has just left to others.
 
         :param elapsed_secs: since this was asked before
-        :param fair_share: how much of what there is in the crawl falls to one worker
+        :param fair_share: how much of what there is in the crawl falls to one worker;
+            1: unknown
         """
         self._taken_in_exchange = 0
         if self._is_stuck:

@@ -115,6 +115,7 @@ class Stock:
         self._stale: set[Lease] = set()
         self._waiting_since = 0.0
         self._applied_at = clock.now()
+        self._is_far = False
         self._is_urgent = False
         self._came_up_dry = False
         self._is_refused = False
@@ -402,7 +403,8 @@ class Stock:
         now = clock.now()
         waited_secs = now - self.membership.sent_at
         since_secs, self._applied_at = now - self._applied_at, now
-        return min(1.0, waited_secs / since_secs) if waited_secs > NEAR_SECS else 0.0
+        self._is_far = waited_secs > NEAR_SECS
+        return min(1.0, waited_secs / since_secs) if self._is_far else 0.0
 
     def _remember(self, operation: Operation) -> None:
         # A start request is a duplicate of what the set of seeds has, and one with a

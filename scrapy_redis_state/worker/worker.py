@@ -184,9 +184,11 @@ class Worker(Stock):
     async def _wait(self) -> None:
         # There may be requests that this worker does not get, while it is the suspects'
         # turn: it would be told of them again and again.
-        if self._is_dry() and not (self._was_told and self.summary.pending):
-            self._watch.start()
+        may_listen = not (self._was_told and self.summary.pending)
         while (delay := self._next_at() - clock.now()) > 0:
+            # Asked each time: it may have begun the last of what it had just now.
+            if may_listen and self._is_dry():
+                self._watch.start()
             self._wake.clear()
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), delay)
@@ -281,7 +283,13 @@ class Worker(Stock):
         return self._buffer.want(self._wanted_at - before, self._fair_share(batch))
 
     def _fair_share(self, batch: Sequence[Entry]) -> int:
-        """Its part of what is in the frontier once *batch* is, if all have as much."""
+        """Its part of what is in the frontier once *batch* is, if all have as much.
+
+        Where many round trips take no time, one, or who comes first would leave nothing
+        to those that come a moment later: how much it needs is soon found out.
+        """
+        if not self._is_far:
+            return 1
         stored = sum(isinstance(entry.operation, Store) for entry in batch)
         there = self.summary.pending + stored
         return math.ceil(there / max(1, self.summary.workers))

@@ -174,6 +174,7 @@ class Crawl:
         began = clock.now()
         for one in crew:
             one.worker.start()
+            one._begin()  # an engine asks before there is anything
         await self._is_done.wait()
         ended, self.exchanges = clock.now(), len(self.store.exchanges)
         await asyncio.gather(*(one.close() for one in crew))

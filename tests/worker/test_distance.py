@@ -34,6 +34,15 @@ class TestFar:
         crawl = Crawl(33, FAR_SECS, {"concurrency": 32, "prefetch": 32})
         assert crawl.secs < 3 * FAR_SECS
 
+    @pytest.mark.parametrize("round_trip_secs", [NEAR_SECS, 0.05, FAR_SECS])
+    def test_who_joined_first_leaves_something_to_who_begins_with_it(
+        self, round_trip_secs
+    ):
+        """It has not heard of the others, and is allowed to take all there is."""
+        slow = {"concurrency": 1, "prefetch": 16, "page_secs": 1.0}
+        crawl = Crawl(16, round_trip_secs, slow, slow)
+        assert crawl.secs < 8 * (1 + 2 * round_trip_secs) + 1
+
     @pytest.mark.parametrize("page_secs", [0.001, 0.1, 1])
     @pytest.mark.parametrize("round_trip_secs", [NEAR_SECS, 0.05, FAR_SECS])
     def test_what_is_held_is_bounded(self, round_trip_secs, page_secs):

@@ -29,17 +29,6 @@ class TestPrefetch:
             assert max(one.want for one in fleet.store.exchanges) == 8
             assert worker.held <= 16
 
-    async def test_who_has_nothing_to_start_asks_for_its_fair_share(self, fleet):
-        """Half, for one of two, of what there is and what it brings; and at once."""
-        fleet.push(*[page(str(number)) for number in range(12)])
-        async with fleet.worker() as worker, fleet.worker() as other:
-            await fleet.exchanged(other, 1)
-            while worker.held < 7:
-                lease = await fleet.take(worker)
-                worker.offer(page(f"link of {lease.id}"), lease)
-            wants = [one.want for one in fleet.store.exchanges]
-        assert 6 <= max(wants) <= 7
-
     async def test_nothing_is_hoarded_by_a_worker_that_starts_nothing(self, fleet):
         """Others can do it."""
         fleet.push(*[page(str(number)) for number in range(50)])

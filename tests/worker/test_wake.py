@@ -129,6 +129,20 @@ async def test_many_requests_wake_many_workers(server, crawl, crawl_name):
             await do_one(worker)
 
 
+@pytest.mark.usefixtures("deaf")
+async def test_who_took_the_last_request_is_told_of_the_next(server, crawl, crawl_name):
+    """Also while its page runs: it could do another beside it."""
+    async with idle_worker(server.url, crawl_name) as worker:
+        await await_until(lambda: connections(crawl, "blpop"))
+        crawl.push(page("a"))
+        lease = await await_until(worker.take)
+        assert isinstance(lease, Lease)
+        await await_until(lambda: connections(crawl, "blpop"))
+        crawl.push(page("b"))
+        assert await do_one(worker) == b"b"
+        worker.end(lease, ack(lease))
+
+
 async def test_a_worker_that_may_not_listen_looks_for_itself(
     server, crawl, crawl_name, caplog
 ):

@@ -19,14 +19,14 @@ local function join_entry(priority, deliveries, refusers, payload)
 end
 
 local LAST_ID = 99999999999999 -- 14 digits: a string that size costs Redis 16 bytes
-local ID = '%014' .. WHOLE
+local ID_FORMAT = HAS_LONG and '%014d' or '%014.0f'
 
 -- ZPOPMAX takes the last of equal scores in byte order.
 local function id_of(sequence)
   if crawl.order ~= 'lifo' then
     sequence = LAST_ID - sequence
   end
-  return string.format(ID, sequence)
+  return string.format(ID_FORMAT, sequence)
 end
 
 -- Takes so many numbers for `id_of`; answers the last of them.
