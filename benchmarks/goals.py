@@ -229,7 +229,7 @@ def _soak(figures: dict[str, Any]) -> Iterator[Goal]:
     yield Goal(
         f"worker memory over {figures['pages']:,} pages",
         "flat after warm-up",
-        f"{growth:.2f} x what it was at a fifth of them",
+        f"{growth:.2f} x what it was after {figures['warm_up_share']:.0%} of them",
         growth <= MOST_MEMORY_GROWTH,
         "Something in the process keeps what it should let go.",
     )

@@ -26,6 +26,7 @@ from benchmarks.scale import GOAL_WORKERS
 
 PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "performance.rst"
 SECONDS_PER_DAY = 86_400
+MEMORY_ROWS = 10
 
 NAMES = {
     STOCK.name: "stock Scrapy",
@@ -185,6 +186,16 @@ def fleets_table(measured: Results) -> str:
     )
 
 
+def memory_table(measured: Results) -> str:
+    """Memory of one worker, by how many pages it has crawled."""
+    samples = measured["soak"]["memory"]
+    step = max(1, len(samples) // MEMORY_ROWS)
+    return csv_table(
+        ("pages", "resident memory"),
+        [(f"{pages:,}", f"{mib:.0f} MiB") for pages, mib in samples[step - 1 :: step]],
+    )
+
+
 def capacity(measured: Results) -> str:
     """What one core carries."""
     scale = measured["scale"]
@@ -247,6 +258,7 @@ REGIONS: dict[str, Callable[[Results], str]] = {
     "mixes": mixes_table,
     "lengths": lengths_table,
     "fleets": fleets_table,
+    "memory": memory_table,
     "capacity": capacity,
     "with what": with_what,
 }

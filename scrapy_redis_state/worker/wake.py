@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 logger = logging.getLogger(__name__)
+
+STOP_SECS = 0.05
+"""How long a listener that is told to stop may take before it is told again."""
 
 PAUSE_SECS = 1.0
 """How long not to listen after the server could not be listened to."""
@@ -54,10 +56,11 @@ class WakeWatch:
         """Listen no more; may be called again."""
         self._stopped = True
         task, self._task = self._task, None
-        if task is not None:
+        # The client swallows a cancellation while it connects: then it would listen for
+        # as long as it ever does.
+        while task is not None and not task.done():
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            await asyncio.wait([task], timeout=STOP_SECS)
 
     async def _run(self) -> None:
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,6 +17,7 @@ from scrapy_redis_state.store.crawl_store import RedisCrawlStore
 from scrapy_redis_state.store.keys import CrawlKeys
 from scrapy_redis_state.worker import worker as module
 from scrapy_redis_state.worker.lease import Lease
+from scrapy_redis_state.worker.wake import WakeWatch
 from scrapy_redis_state.worker.worker import Worker, WorkerOptions
 from tests.processes import await_until
 from tests.store.crawls import Crawl
@@ -188,3 +191,34 @@ async def test_a_worker_whose_connection_is_cut_listens_again(
         )
         crawl.push(page("a"))
         await do_one(worker)
+
+
+async def test_a_listener_that_is_stopped_twice_is_stopped():
+    """The client takes no notice of the first time while it connects."""
+    begun = asyncio.Event()
+
+    async def listen() -> bool:
+        begun.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(FOR_EVER)
+        await asyncio.sleep(FOR_EVER)
+        return False
+
+    watch = WakeWatch(listen, lambda: True, lambda: None)
+    watch.start()
+    await begun.wait()
+    stopping = asyncio.ensure_future(watch.stop())
+    done, _ = await asyncio.wait([stopping], timeout=10)
+    assert done
+    assert not watch.is_listening
+
+
+async def test_who_has_nothing_to_wait_for_does_not_listen(fleet):
+    """The crawl is over: to stop listening would only keep its end waiting."""
+    async with fleet.worker(keep_alive=True) as one, fleet.worker() as other:
+        await await_until(lambda: one.summary.drained and other.summary.drained)
+        await fleet.exchanged(one, 2)
+        await fleet.exchanged(other, 2)
+        assert not other.has_work
+        listen = [worker._watch.is_listening for worker in (one, other)]
+    assert listen == [True, False]
