@@ -147,8 +147,8 @@ def _store(figures: dict[str, Any]) -> Iterator[Goal]:
         return f" (bare commands: {bare[name]:{form}}{unit})" if bare else ""
 
     for mix, what in (
-        (OTHERS_KNOWN, "14 links, 1 new, sent by who knows the other 13"),
-        (ONE_NEW, "14 links, 1 new, sent by who knows none"),
+        (OTHERS_KNOWN, OTHERS_KNOWN.name),
+        (ONE_NEW, f"{ONE_NEW.name}, 13 seen and not known to it"),
     ):
         cost = of(mix.name)[BUSY_BATCH]["cpu_us_page"]
         yield Goal(
@@ -159,7 +159,7 @@ def _store(figures: dict[str, Any]) -> Iterator[Goal]:
             SCRIPT,
         )
     for mix, least, what in (
-        (OTHERS_KNOWN, LEAST_PAGES, "pages/s, 14 links, 1 new, 13 known"),
+        (OTHERS_KNOWN, LEAST_PAGES, f"pages/s, {OTHERS_KNOWN.name}"),
         (TEN_NEW, LEAST_PAGES, "pages/s, 10 links, all new"),
         (NO_LINKS, LEAST_CYCLES, "claim-and-ack cycles/s"),
     ):

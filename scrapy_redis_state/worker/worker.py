@@ -221,12 +221,12 @@ class Worker(Stock):
         return not here and not self._listener.is_busy()
 
     def _is_dry(self) -> bool:
-        """Whether it would do more, and the crawl has nothing for it yet."""
-        if self.is_over or not (self.has_own_work or self.source):
-            return False  # nor will it have
+        """Whether it would do more, and the crawl has nothing for it."""
         # A join does not tell: what is assumed there is for start() alone.
         has_asked = self.membership.exchanges > 0
-        return has_asked and self._came_up_dry and self._needs_more()
+        return (
+            has_asked and self._came_up_dry and self._needs_more() and not self.is_over
+        )
 
     def _told(self) -> None:
         # Also if it has found something by now: then its exchange tells another.

@@ -199,7 +199,7 @@ def test_a_user_who_may_not_ask_is_told_the_rest(
 
 # --- what it costs -------------------------------------------------------------------
 
-CHEAP = {"TYPE", "TIME", "HGET", "HMGET", "HLEN", "ZCARD", "ZCOUNT"}
+CHEAP = {"EXISTS", "TYPE", "TIME", "HGET", "HMGET", "HLEN", "ZCARD", "ZCOUNT"}
 
 
 def commands_of(server: Server, crawl: Crawl) -> list[list[str]]:

@@ -211,14 +211,3 @@ async def test_a_listener_that_is_stopped_twice_is_stopped():
     done, _ = await asyncio.wait([stopping], timeout=10)
     assert done
     assert not watch.is_listening
-
-
-async def test_who_has_nothing_to_wait_for_does_not_listen(fleet):
-    """The crawl is over: to stop listening would only keep its end waiting."""
-    async with fleet.worker(keep_alive=True) as one, fleet.worker() as other:
-        await await_until(lambda: one.summary.drained and other.summary.drained)
-        await fleet.exchanged(one, 2)
-        await fleet.exchanged(other, 2)
-        assert not other.has_work
-        listen = [worker._watch.is_listening for worker in (one, other)]
-    assert listen == [True, False]
