@@ -98,7 +98,7 @@ def _crawl(figures: dict[str, Any]) -> Iterator[Goal]:
             yield Goal(
                 f"{what}, {row['round_trip_ms']:g} ms away",
                 f"at least {least:g}",
-                f"{ratio['median']:.2f} ({ratio['low']:.2f} to {ratio['high']:.2f})",
+                f"{ratio['median']:.3g} ({ratio['low']:.3g} to {ratio['high']:.3g})",
                 ratio["median"] >= least,
                 CLIENT,
             )
