@@ -98,8 +98,9 @@ def _crawl(figures: dict[str, Any]) -> Iterator[Goal]:
             yield Goal(
                 f"{what}, {row['round_trip_ms']:g} ms away",
                 f"at least {least:g}",
-                f"{ratio['median']:.3g} ({ratio['low']:.3g} to {ratio['high']:.3g})",
-                ratio["median"] >= least,
+                f"{ratio['median']:.2f} ({ratio['low']:.2f} to {ratio['high']:.2f})",
+                # As many digits as the goal has, and as are told.
+                round(ratio["median"], 2) >= least,
                 CLIENT,
             )
     most = max(ours, key=lambda row: float(row["round_trips_page"]))
