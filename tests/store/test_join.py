@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from scrapy_redis_state.store.keys import FIXED_KEYS
 from scrapy_redis_state.store.messages import (
     Difference,
     JoinStatus,
@@ -30,7 +31,11 @@ WRONG = {
     "seeds": "set",
     "workers": "zset",
     "replies": "hash",
+    "sites": "hash",
+    "revisits": "zset",
+    "wake": "list",
 }
+"""Every key that a script gets, and what it must be."""
 
 
 class TestStatus:
@@ -170,6 +175,11 @@ class TestAgreement:
         assert (reply.status, reply.generation) == (JoinStatus.CREATED, 2)
         assert crawl.field("order") == "lifo"
         assert crawl.join("w3", identity=IDENTITY).status is JoinStatus.MISMATCH
+
+
+def test_each_key_is_tried():
+    """Those of the table, and none that is no more."""
+    assert len(WRONG) == FIXED_KEYS
 
 
 @pytest.mark.parametrize("name", WRONG)

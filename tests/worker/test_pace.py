@@ -20,7 +20,7 @@ from tests.worker.fleet import Fleet, ack, page
 
 class TestPrefetch:
     async def test_it_grows_with_what_is_started(self, fleet):
-        """Up to what is allowed."""
+        """From one, up to what is allowed."""
         fleet.push(*[page(str(number)) for number in range(200)])
         async with fleet.worker(prefetch=8) as worker:
             for _ in range(100):
@@ -28,6 +28,7 @@ class TestPrefetch:
                 worker.end(lease, ack(lease))
             assert max(one.want for one in fleet.store.exchanges) == 8
             assert worker.held <= 16
+        assert fleet.store.exchanges[0].want == 1
 
     async def test_nothing_is_hoarded_by_a_worker_that_starts_nothing(self, fleet):
         """Others can do it."""
