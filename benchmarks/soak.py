@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from benchmarks import results
 from benchmarks.crawling.stage import stage
 from benchmarks.crawling.systems import OURS
+from benchmarks.crawling.worker import PAGES_PER_SAMPLE
 from benchmarks.report import table
 
 WARM_UP_SHARE = 0.5
@@ -52,7 +53,7 @@ def growth_of(memory: Sequence[tuple[int, float]], pages: int) -> float:
     :param memory: after so many pages, so much
     :param pages: of the whole crawl
     """
-    window = pages * WINDOW_SHARE
+    window = max(pages * WINDOW_SHARE, PAGES_PER_SAMPLE)
     starts = pages * WARM_UP_SHARE, pages - window
     warm, last = (
         statistics.median(mib for at, mib in memory if start < at <= start + window)

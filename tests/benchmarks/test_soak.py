@@ -25,3 +25,8 @@ def test_memory_that_goes_up_and_down_is_flat():
 def test_memory_that_grows_with_the_pages_is_told_of():
     """However little each of them takes."""
     assert growth_of(samples(lambda page: page / 1000), PAGES) > 1.7
+
+
+def test_a_crawl_of_few_samples_is_told_of():
+    """One for each end will do."""
+    assert growth_of([(500, 90), (1000, 95), (1500, 100), (2000, 110)], 2000) == 1.1
